@@ -51,36 +51,40 @@ function checkRequest(field: string, { method = "GET", headers = {}, body, conta
 
 /** The fields in which secrets are filled in. */
 const secretFields = ["url", "headers", "body", "env"];
+/** The beginning of a secret, also of a misspelled one such as `{{ secret.KEY }}`. */
+const secretStart = /\{\{\s*secret\b/g;
 
 /** Throws bad_request that names the field with an unknown secret, or with one that would not be filled in or sent. */
 function checkSecretsOf(field: string, check: DeclaredCheck, findSecretHosts: FindSecretHosts): void {
   const host = check.url === undefined ? null : (URL.parse(check.url)?.host ?? null);
   for (const [name, value] of Object.entries(check)) {
     const text = JSON.stringify(value);
-    if (!/\{\{\s*secret\b/.test(text)) continue;
+    const starts = text.match(secretStart) ?? [];
+    if (starts.length === 0) continue;
     const names = secretNamesIn(text);
     if (!secretFields.includes(name))
       throw invalidField(
         `${field}.${name}`,
         "secrets can only be in the query of a URL, in headers, in a body and in variables of a command",
       );
-    if (names.length !== text.match(/\{\{\s*secret\b/g)?.length)
+    if (names.length !== starts.length)
       throw invalidField(`${field}.${name}`, "write a secret as {{secret.NAME}}, without spaces");
-    const unknown = names.find((each) => findSecretHosts(each) === undefined);
-    if (unknown !== undefined)
+    const unknownName = names.find((each) => findSecretHosts(each) === undefined);
+    if (unknownName !== undefined)
       throw invalidField(
         `${field}.${name}`,
-        `the organization has no secret named ${unknown}; store it in Settings > Secrets, or with evald secret set ${unknown}`,
+        `the organization has no secret named ${unknownName}; store it in Settings > Secrets, or with evald secret set ${unknownName}`,
       );
-    const withheld = names.find((each) => host !== null && !permitsHost(findSecretHosts(each) ?? null, host));
-    if (withheld !== undefined)
+    const restrictedName = names.find((each) => host !== null && !permitsHost(findSecretHosts(each) ?? null, host));
+    if (restrictedName !== undefined)
       throw invalidField(
         `${field}.${name}`,
-        `the secret ${withheld} may only be sent to ${findSecretHosts(withheld)?.join(", ")}, not to ${host}`,
+        `the secret ${restrictedName} may only be sent to ${findSecretHosts(restrictedName)?.join(", ")}, not to ${host}`,
       );
   }
   const { url = "" } = check;
-  const [address = ""] = url.split("?", 1);
-  if (secretNamesIn(address).length > 0 || secretNamesIn(url.split("#")[1] ?? "").length > 0)
+  const [beforeQuery = ""] = url.split("?", 1);
+  const [, fragment = ""] = url.split("#");
+  if (secretNamesIn(beforeQuery).length > 0 || secretNamesIn(fragment).length > 0)
     throw invalidField(`${field}.url`, "secrets can only be in the query of a URL, after the ?");
 }

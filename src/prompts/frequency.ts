@@ -7,6 +7,7 @@ type TimeOfDay =
   | { every: "day" | "weekday"; time: string; weekday: null }
   | { every: "week"; time: string; weekday: Weekday };
 
+/** A schedule in words: `daily at 06:30`, `weekdays at 6:30`, `monday at 06:30`, `weekly on Mondays at 06:30`. */
 const words = new RegExp(
   `^(?:(daily)|(weekdays)|(?:weekly on )?(${weekdays.join("|")})s?) at ([01]?\\d|2[0-3]):([0-5]\\d)$`,
   "i",
@@ -19,8 +20,10 @@ const words = new RegExp(
 export function toFrequency(text: string | null): string | null {
   const [whole, daily, onWeekdays, weekday, hour, minute] = words.exec(text?.trim().replace(/\s+/g, " ") ?? "") ?? [];
   if (whole === undefined) return text;
-  const day = daily ? "*" : onWeekdays ? "1-5" : weekdays.indexOf(weekday?.toLowerCase() as Weekday);
-  return `${Number(minute)} ${Number(hour)} * * ${day}`;
+  const time = `${Number(minute)} ${Number(hour)}`;
+  if (daily) return `${time} * * *`;
+  if (onWeekdays) return `${time} * * 1-5`;
+  return `${time} * * ${weekdays.indexOf(weekday?.toLowerCase() as Weekday)}`;
 }
 
 /** The time of day of a stored frequency; null: it is a preset, or another cron expression. */
@@ -30,6 +33,7 @@ export function findTimeOfDay(frequency: string): TimeOfDay | null {
   const time = `${hour.padStart(2, "0")}:${minute.padStart(2, "0")}`;
   if (day === "*") return { every: "day", time, weekday: null };
   if (day === "1-5") return { every: "weekday", time, weekday: null };
+  // In cron, Sunday is 0 and 7.
   return { every: "week", time, weekday: weekdays[Number(day) % 7] as Weekday };
 }
 
@@ -38,5 +42,6 @@ export function describeFrequency(frequency: string): string {
   const timeOfDay = findTimeOfDay(frequency);
   if (timeOfDay === null) return frequency;
   const { every, time, weekday } = timeOfDay;
-  return `${every === "week" ? `weekly on ${weekday[0]?.toUpperCase()}${weekday.slice(1)}` : every === "day" ? "daily" : "weekdays"} at ${time}`;
+  if (every === "week") return `weekly on ${weekday[0]?.toUpperCase()}${weekday.slice(1)} at ${time}`;
+  return `${every === "day" ? "daily" : "weekdays"} at ${time}`;
 }

@@ -27,16 +27,14 @@ const untitledPrompts = statement((db) =>
  * for a title that several prompts have.
  */
 export function readPromptId(ctx: Context, org: OrgId, text: string): string {
-  const [, ofUrl] = /^https?:\/\/.*\/prompts\/([0-9a-f-]{36})(?:[/?#].*)?$/i.exec(text) ?? [];
-  if (ofUrl !== undefined) return ofUrl;
+  const [, idInUrl] = /^https?:\/\/.*\/prompts\/([0-9a-f-]{36})(?:[/?#].*)?$/i.exec(text) ?? [];
+  if (idInUrl !== undefined) return idInUrl;
   if (/^[0-9a-f-]{36}$/i.test(text)) return text;
-  const titled = promptsByTitle(ctx.db).all({ org, title: text });
-  const matches =
-    titled.length > 0
-      ? titled
-      : untitledPrompts(ctx.db)
-          .all({ org })
-          .filter((each) => titleFromTask(each.text) === text);
+  let matches: { id: string }[] = promptsByTitle(ctx.db).all({ org, title: text });
+  if (matches.length === 0)
+    matches = untitledPrompts(ctx.db)
+      .all({ org })
+      .filter((prompt) => titleFromTask(prompt.text) === text);
   if (matches.length > 1)
     throw badRequest(
       `Several prompts have the title ${JSON.stringify(text)}. Use an ID: ${matches.map(({ id }) => id).join(", ")}.`,

@@ -71,17 +71,12 @@ const startFields = ["additionalUrls", "targetProviderId", "text", "templateDefa
 type SelectedAgents = [PromptAgent, ...PromptAgent[]];
 type AgentSelection = { agent: string | null; model: string | null; options?: AgentOptions };
 
-/** Whether an agent can use a model. */
-const canUse = (agent: AgentChoice | undefined, model: string | null): boolean => {
-  const provider = parseModelId(model ?? "")?.provider;
-  return (
-    agent?.hasModel === true &&
-    (agent.providers === null || (provider !== undefined && agent.providers.includes(provider)))
-  );
-};
-
-/** Returns the row to store, with IDs in lower case. `changedFields`: the fields that a change has. Throws bad_request that names the field. */
+/**
+ * Returns the row to store, with IDs in lower case. `changedFields`: the fields that a change has; default: all, as for a new prompt. Throws
+ * bad_request that names the field.
+ */
 export function checkPromptRow(ctx: Context, org: OrgId, row: PromptRow, changedFields?: readonly string[]): PromptRow {
+  const isChanged = (field: string) => changedFields === undefined || changedFields.includes(field);
   const targetProviderId = row.targetProviderId?.toLowerCase() ?? null;
   const { docsUrl, productUrl } = providers;
   const where = and(eq(providers.orgId, org), eq(providers.id, targetProviderId ?? ""));
@@ -89,15 +84,14 @@ export function checkPromptRow(ctx: Context, org: OrgId, row: PromptRow, changed
   if (targetProviderId !== null && provider === null)
     throw invalidField("targetProviderId", `no provider has the ID ${targetProviderId}`);
   for (const [i, { url }] of (row.additionalUrls ?? []).entries()) checkHttpUrl(`additionalUrls.${i}.url`, url);
-  // A secret may have been deleted or restricted since.
-  const hostsOf = (name: string) =>
-    changedFields?.includes("declaredChecks") === false ? null : findSecretHosts(ctx, org, name);
-  for (const [i, declared] of (row.declaredChecks ?? []).entries())
-    checkDeclaredCheck(`declaredChecks.${i}`, declared, hostsOf);
+  // Since checks were stored, their secrets may have been deleted or restricted.
+  const hostsOf = (name: string) => (isChanged("declaredChecks") ? findSecretHosts(ctx, org, name) : null);
+  for (const [i, declaredCheck] of (row.declaredChecks ?? []).entries())
+    checkDeclaredCheck(`declaredChecks.${i}`, declaredCheck, hostsOf);
   for (const [i, wording] of (row.wordings ?? []).entries()) {
-    const unknown = templateVarsOf(wording)?.filter((name) => !row.templateVars?.includes(name)) ?? [];
-    if (unknown.length > 0)
-      throw invalidField(`wordings.${i}`, `text and endGoal have no variable named ${unknown.join(", ")}`);
+    const unknownNames = templateVarsOf(wording)?.filter((name) => !row.templateVars?.includes(name)) ?? [];
+    if (unknownNames.length > 0)
+      throw invalidField(`wordings.${i}`, `text and endGoal have no variable named ${unknownNames.join(", ")}`);
   }
   if (row.workspace !== null) checkWorkspace(row.workspace, (id) => hasArchive(ctx, org, id));
   if (row.templateVars?.includes("__proto__"))
@@ -106,7 +100,7 @@ export function checkPromptRow(ctx: Context, org: OrgId, row: PromptRow, changed
       "a template variable cannot be named __proto__; rename it",
     );
   checkSchedule(row, provider, changedFields);
-  if (startFields.some((field) => changedFields?.includes(field) ?? true)) checkReachable(ctx, row, provider);
+  if (startFields.some(isChanged)) checkReachable(ctx, row, provider);
   checkLimits(row.limits, ctx.config);
   if (row.agents === null) checkAgent(ctx, org, row);
   else checkAgents(ctx, org, row.agents);
@@ -119,26 +113,32 @@ export function checkPromptRow(ctx: Context, org: OrgId, row: PromptRow, changed
 /** The agent and model of a new run: an agent with a model if a model is set and has a key. */
 export function agentOfPrompt(ctx: Context, org: OrgId, row: AgentSelection): PromptAgent {
   const agents = listAgentChoices(ctx.agents);
-  const available = agents.filter(({ objection }) => objection === null);
   const model = row.model ?? ctx.config.agentModel;
-  const isCallable = () => {
-    try {
-      if (model !== null) getModel(ctx, org, model);
-      return model !== null;
-    } catch (error) {
-      if (error instanceof AppError) return false;
-      throw error;
-    }
-  };
-  const agent =
-    agents.find(({ id }) => id === row.agent) ??
-    available.find(({ hasModel }) => hasModel && (row.model !== null || isCallable())) ??
-    available.find(({ hasModel }) => !hasModel);
+  const hasModelToUse = () => row.model !== null || (model !== null && isCallableModel(ctx, org, model));
+  const agent = agents.find(({ id }) => id === row.agent) ?? defaultAgent(agents, hasModelToUse);
   return {
     agent: row.agent ?? agent?.id ?? "explorer",
     model: agent?.hasModel ? model : null,
     ...(row.options && { options: row.options }),
   };
+}
+
+/** The first available agent with a model if there is one to use, else the first without. */
+function defaultAgent(agents: AgentChoice[], hasModelToUse: () => boolean): AgentChoice | undefined {
+  const available = agents.filter(({ objection }) => objection === null);
+  const modelAgent = available.find(({ hasModel }) => hasModel);
+  return modelAgent && hasModelToUse() ? modelAgent : available.find(({ hasModel }) => !hasModel);
+}
+
+/** Whether a model is known and has a key. */
+export function isCallableModel(ctx: Context, org: OrgId, model: string): boolean {
+  try {
+    getModel(ctx, org, model);
+    return true;
+  } catch (error) {
+    if (error instanceof AppError) return false;
+    throw error;
+  }
 }
 
 /** The agents and models of a prompt, whether or not they can run it. */
@@ -158,20 +158,20 @@ export function agentsForRun(ctx: Context, org: OrgId, row: PromptRow, selection
 function checkAgent(ctx: Context, org: OrgId, { agent: id, model, options }: AgentSelection): void {
   const agents = listAgentChoices(ctx.agents);
   const agent = agents.find((each) => each.id === id);
-  const available = agents.filter(({ objection }) => objection === null);
+  const availableAgents = agents.filter(({ objection }) => objection === null);
   if (id !== null && !agent) {
-    const ids = available.map((each) => each.id).join(" or ");
+    const ids = availableAgents.map((each) => each.id).join(" or ");
     throw invalidField("agent", `${JSON.stringify(id)} is not available on this server; use ${ids}`);
   }
   if (agent && agent.objection !== null)
     throw invalidField("agent", `${agent.id} is not available on this server: ${agent.objection}`);
-  const modelAgents = available.filter(({ hasModel }) => hasModel).map((each) => each.id);
-  if (model !== null && modelAgents.length === 0)
+  const modelAgentIds = availableAgents.filter(({ hasModel }) => hasModel).map((each) => each.id);
+  if (model !== null && modelAgentIds.length === 0)
     throw invalidField("model", "no available agent uses a model; leave it null");
   if (model !== null && agent?.hasModel === false)
     throw invalidField(
       "model",
-      `the agent ${agent.id} does not use a model; leave it null, or use the agent ${modelAgents.join(" or ")}`,
+      `the agent ${agent.id} does not use a model; leave it null, or use the agent ${modelAgentIds.join(" or ")}`,
     );
   const checkModel = (name: string) => (options?.login ? getModelOfLogin(ctx, name) : getModel(ctx, org, name));
   if (model !== null) attributeTo("model", () => checkModel(model));
@@ -224,36 +224,46 @@ function checkOptions(ctx: Context, org: OrgId, { agent: id, options }: PromptAg
 function selectAgents(ctx: Context, org: OrgId, row: PromptRow, selection: Partial<AgentSelection>): SelectedAgents {
   if (!selection.agent && !selection.model) return agentsOfPrompt(ctx, org, row);
   const agent = selection.agent ?? row.agent;
-  const isOther = selection.agent != null && selection.agent !== row.agent;
+  const isOtherAgent = selection.agent != null && selection.agent !== row.agent;
   const agentChoice = listAgentChoices(ctx.agents).find(({ id }) => id === agent);
   // The prompt's model was chosen for its own agent.
-  const takesModel = !isOther || canUse(agentChoice, row.model);
+  const takesModel = !isOtherAgent || canUse(agentChoice, row.model);
   const { options } = row.agents?.[0] ?? {};
   const choice = {
     agent,
     model: selection.model ?? (takesModel ? row.model : null),
-    ...(options && !isOther && { options }),
+    ...(options && !isOtherAgent && { options }),
   };
   checkAgent(ctx, org, choice);
   return [agentOfPrompt(ctx, org, choice)];
+}
+
+/** Whether an agent can use a model. */
+function canUse(agent: AgentChoice | undefined, model: string | null): boolean {
+  if (!agent?.hasModel) return false;
+  const provider = parseModelId(model ?? "")?.provider;
+  return agent.providers === null || (provider !== undefined && agent.providers.includes(provider));
 }
 
 /** Throws bad_request. */
 function checkBaseline({ db }: Context, org: OrgId, promptId: string, evalRequestId: string): void {
   const where = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId), eq(runs.promptId, promptId));
   const row = db
-    .select({ n: count(reports.score), agent: runs.agent, editsDigest: runs.editsDigest })
+    .select({ scoredRuns: count(reports.score), agent: runs.agent, editsDigest: runs.editsDigest })
     .from(runs)
     .leftJoin(reports, and(eq(reports.runId, runs.id), ne(reports.status, "archived")))
     .where(where)
     .get();
   if (row?.editsDigest)
     throw invalidField("baselineRequestId", `evaluation ${evalRequestId} ran with edits of the docs; pin one without`);
-  const min = isRuleBased(row?.agent ?? "") ? 1 : 2;
-  if ((row?.n ?? 0) < min)
+  const scoredRuns = row?.scoredRuns ?? 0;
+  const [minRuns, advice] = isRuleBased(row?.agent ?? "")
+    ? [1, ""]
+    : [2, ", and 4 for statistically meaningful comparisons"];
+  if (scoredRuns < minRuns)
     throw invalidField(
       "baselineRequestId",
-      `evaluation ${evalRequestId} has ${row?.n ?? 0} scored runs of this prompt; a baseline needs at least ${min}${min === 1 ? "" : ", and 4 for statistically meaningful comparisons"}`,
+      `evaluation ${evalRequestId} has ${scoredRuns} scored runs of this prompt; a baseline needs at least ${minRuns}${advice}`,
     );
 }
 

@@ -172,20 +172,18 @@ type AgentFields = { agent: string | null; model: string | null; agents: PromptA
  * or a new `agent` or `model` alone replace the list. Throws bad_request that names the field.
  */
 function agentsAfterChange({ agents, agent, model }: Partial<PromptInput>, current: AgentFields): AgentFields {
-  const list = agents?.map(
-    ({ agent, model = null, options = {} }): PromptAgent => ({
-      agent,
-      model,
-      ...(Object.keys(options).length > 0 && { options }),
-    }),
-  );
+  const list = agents?.map((each): PromptAgent => {
+    const { options = {} } = each;
+    const hasOptions = Object.keys(options).length > 0;
+    return { agent: each.agent, model: each.model ?? null, ...(hasOptions && { options }) };
+  });
   const [first] = list ?? [];
   if (!list || !first) {
-    const isKept = agents === undefined && agent === undefined && model === undefined;
+    const isUnchanged = agents === undefined && agent === undefined && model === undefined;
     return {
       agent: agent === undefined ? current.agent : agent,
       model: model === undefined ? current.model : model,
-      agents: isKept ? current.agents : null,
+      agents: isUnchanged ? current.agents : null,
     };
   }
   if (agent !== undefined && agent !== first.agent)

@@ -31,13 +31,16 @@ export function startUrls({ mapped, provider, additionalUrls, text, mcpUrls }: S
     // Trailing punctuation is not part of the URL.
     ...[...text.matchAll(urlPattern)].map(([url]) => url.replace(/[.,;:!?)\]]+$/, "")),
   ].filter((url) => URL.canParse(url));
-  const urlsWithKey = (key: string, urls: string[]) => urls.filter((url) => keysOf(new URL(url)).includes(key));
   const mappedUrls = mapped.flatMap(({ key, origin }) => {
-    const matches = urlsWithKey(key, urls);
-    return matches.length > 0 ? matches : urlsWithKey(key, mcpUrls).length > 0 ? [] : [`${origin}/`];
+    const matches = urls.filter((url) => hasKey(url, key));
+    if (matches.length > 0) return matches;
+    return mcpUrls.some((url) => hasKey(url, key)) ? [] : [`${origin}/`];
   });
   return [...new Set([...mappedUrls, ...urls].map((url) => new URL(url).href))];
 }
+
+/** Whether a key of a urlMap maps a URL. */
+const hasKey = (url: string, key: string): boolean => keysOf(new URL(url)).includes(key);
 
 /** The start URLs of a run of a prompt without a urlMap, with the default of each variable. */
 export const defaultStartUrls = (row: typeof prompts.$inferSelect, provider: Sources["provider"]): string[] =>

@@ -98,9 +98,10 @@ function startUrlWarnings(ctx: Context, row: PromptRow): string[] {
 function agentWarnings(ctx: Context, row: PromptRow, runs: number): string[] {
   const key = { org: row.orgId, id: row.id };
   const agents = agentsOfPrompt(ctx, row.orgId as OrgId, row).map(({ agent }) => agent);
-  const ignored = agents.some(isRuleBased) ? ignoredByExplorer(row) : [];
-  if (agents.every(isRuleBased)) return ignored;
-  return [...ignored, ...runCountWarnings(ctx, row, key, runs)];
+  return [
+    ...(agents.some(isRuleBased) ? explorerWarnings(row) : []),
+    ...(agents.every(isRuleBased) ? [] : runCountWarnings(ctx, row, key, runs)),
+  ];
 }
 
 function runCountWarnings(ctx: Context, row: PromptRow, key: { org: string; id: string }, runs: number): string[] {
@@ -113,11 +114,11 @@ function runCountWarnings(ctx: Context, row: PromptRow, key: { org: string; id: 
   ];
 }
 
-function ignoredByExplorer({ workspace, declaredChecks }: PromptRow): string[] {
-  const ignored = [
+function explorerWarnings({ workspace, declaredChecks }: PromptRow): string[] {
+  const ignoredFields = [
     ...(workspace ? ["workspace"] : []),
     ...(declaredChecks?.some(({ url }) => url === undefined) ? ["declaredChecks with a command or file"] : []),
   ];
-  if (ignored.length === 0) return [];
-  return [`The explorer has no workspace and ignores ${ignored.join(" and ")}. Use an agent with a model.`];
+  if (ignoredFields.length === 0) return [];
+  return [`The explorer has no workspace and ignores ${ignoredFields.join(" and ")}. Use an agent with a model.`];
 }

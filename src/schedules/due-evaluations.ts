@@ -62,34 +62,37 @@ export function settleDueEvaluations(
 ): DueResult {
   const prompt = scheduledPromptById(ctx.db).get({ id: promptId });
   const schedule = prompt ? scheduleOf(prompt) : null;
-  let dueAt = prompt?.nextEvaluationAt ?? null;
+  if (!prompt || !schedule) {
+    setNextEvaluation(ctx.db).run({ id: promptId, at: null });
+    return { isDone: true, latest: null, missed: 0 };
+  }
+  const { orgId, createdAt, nextEvaluationAt } = prompt;
+  // An evaluation that was due before the prompt was created is not missed: the clock was wrong and has been corrected.
+  const isOfWrongClock = nextEvaluationAt !== null && nextEvaluationAt < createdAt && createdAt <= time;
+  let dueAt = isOfWrongClock ? nextTime(schedule, createdAt) : nextEvaluationAt;
   let latest: Outcome | null = null;
   const missedAt: number[] = [];
-  // An evaluation that was due before the prompt was created is not missed: the clock was wrong and has been corrected.
-  if (prompt && dueAt !== null && dueAt < prompt.createdAt && prompt.createdAt <= time)
-    dueAt = schedule && nextTime(schedule, prompt.createdAt);
-  for (let i = 0; i < batchSize && prompt && schedule && dueAt !== null && dueAt <= time; i++) {
+  for (let i = 0; i < batchSize && dueAt !== null && dueAt <= time; i++) {
     const following = nextTime(schedule, dueAt);
-    if (!settledEvaluationAt(ctx.db).get({ id: prompt.id, at: dueAt })) {
+    if (!settledEvaluationAt(ctx.db).get({ id: promptId, at: dueAt })) {
       const reason = missedReasonOf(prompt, dueAt, following, time);
       if (reason === null) latest = failure ?? runDueEvaluation(ctx, tx, prompt, time - dueAt > onTimeMs);
       else missedAt.push(dueAt);
       const outcome = latest ?? { outcome: "missed" as const, evalRequestId: null, reason };
-      const { orgId } = prompt;
       insertScheduledEvaluation(ctx.db)({ orgId, promptId, scheduledAt: dueAt, createdAt: time, ...outcome });
     }
     dueAt = following;
   }
-  if (prompt && missedAt.length > 0)
-    emitEvent(ctx, tx, prompt.orgId, "schedule.missed", () => ({
-      prompt: toPromptEvent(tx, prompt.id),
+  if (missedAt.length > 0)
+    emitEvent(ctx, tx, orgId, "schedule.missed", () => ({
+      prompt: toPromptEvent(tx, promptId),
       missed: missedAt.length,
       from: toIso(Math.min(...missedAt)),
       until: toIso(Math.max(...missedAt)),
     }));
   const isPaused = latest?.reason === pausedReason;
-  setNextEvaluation(ctx.db).run({ id: promptId, at: schedule && !isPaused ? dueAt : null });
-  const isDone = isPaused || !schedule || dueAt === null || dueAt > time;
+  setNextEvaluation(ctx.db).run({ id: promptId, at: isPaused ? null : dueAt });
+  const isDone = isPaused || dueAt === null || dueAt > time;
   return { isDone, latest, missed: missedAt.length };
 }
 

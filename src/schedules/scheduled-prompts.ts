@@ -123,7 +123,5 @@ export const scheduledPromptsAfter = statement((db) =>
 );
 
 /** The schedule of an active prompt that has one, unless those of its organization are paused; null for all others. */
-export const scheduleOf = ({ id, status, frequency, ...org }: ScheduledPrompt): Schedule | null =>
-  status === "active" && frequency !== null && org.schedulesPausedAt === null
-    ? { id, frequency, timeZone: org.timeZone }
-    : null;
+export const scheduleOf = ({ id, status, frequency, timeZone, schedulesPausedAt }: ScheduledPrompt): Schedule | null =>
+  status === "active" && frequency !== null && schedulesPausedAt === null ? { id, frequency, timeZone } : null;

@@ -93,8 +93,12 @@ async function processDue(scheduler: Scheduler): Promise<number | null> {
   // Round robin in batches, so a prompt with many missed evaluations does not block the others.
   while (due.length > 0) {
     const unfinished: DuePrompt[] = [];
-    for (const each of due) if (!scheduler.isStopped && !(await settle(scheduler, each))) unfinished.push(each);
-    due = unfinished;
+    for (const prompt of due) {
+      if (scheduler.isStopped) break;
+      const isDone = await settle(scheduler, prompt);
+      if (!isDone) unfinished.push(prompt);
+    }
+    due = scheduler.isStopped ? [] : unfinished;
   }
   return firstDueTime(ctx.db).get()?.at ?? null;
 }

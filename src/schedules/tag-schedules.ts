@@ -25,7 +25,8 @@ export async function scheduleTag(ctx: Context, org: OrgId, { tag, ...input }: T
   checkFrequency(frequency);
   let scheduled = 0;
   const problems: TagScheduleResult["problems"] = [];
-  for (let lastId = ""; ; await turnOfOrg(ctx, org)) {
+  let lastId = "";
+  while (true) {
     const rows = await ctx.commit(() => {
       const prompts = listTaggedPrompts(ctx, org, tag, lastId);
       for (const each of prompts) {
@@ -37,6 +38,7 @@ export async function scheduleTag(ctx: Context, org: OrgId, { tag, ...input }: T
     });
     lastId = rows.at(-1)?.prompt.id ?? lastId;
     if (rows.length < batchSize) break;
+    await turnOfOrg(ctx, org);
   }
   const skipped = problems.length;
   if (scheduled + skipped === 0) throw badRequest(`Invalid tag: no prompt has the tag ${JSON.stringify(tag)}.`);
