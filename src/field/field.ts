@@ -1,4 +1,4 @@
-import { and, count, desc, eq, inArray, ne, sql } from "drizzle-orm";
+import { and, count, desc, eq, inArray, ne, not, sql } from "drizzle-orm";
 import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
@@ -14,7 +14,8 @@ import type { FieldFilter, FieldFrictionChange, FieldFrictionDetail, FieldFricti
 type FieldFrictionRow = typeof fieldFriction.$inferSelect;
 
 /** Fingerprints of a row that published runs hit. */
-const hitFingerprints = sql`(select distinct l.fingerprint from ${frictionLifecycles} l where l.org_id = ${fieldFriction.orgId} and l.fingerprint in (select value from json_each(${fieldFriction.fingerprints})))`;
+const hitFingerprints = sql`(select distinct hit.fingerprint from ${frictionLifecycles} hit
+  where hit.org_id = ${fieldFriction.orgId} and hit.fingerprint in (select value from json_each(${fieldFriction.fingerprints})))`;
 
 const columns = {
   row: fieldFriction,
@@ -28,11 +29,13 @@ export function listFieldFriction(
   { state, verified, category }: FieldFilter,
   { limit, offset }: Page,
 ): Paged<Friction> {
+  const isVerified = sql`exists ${hitFingerprints}`;
   const filter = and(
     eq(fieldFriction.orgId, org),
     state ? eq(fieldFriction.state, state) : ne(fieldFriction.state, "dismissed"),
     category ? eq(fieldFriction.category, category) : undefined,
-    verified === undefined ? undefined : sql`${verified === "true" ? sql`` : sql`not `}exists ${hitFingerprints}`,
+    verified === "true" ? isVerified : undefined,
+    verified === "false" ? not(isVerified) : undefined,
   );
   const rows = ctx.db
     .select(columns)
@@ -49,23 +52,15 @@ export function listFieldFriction(
 /** With its newest reports. Throws not_found. */
 export function getFieldFriction(ctx: Context, org: OrgId, id: string): FieldFrictionDetail {
   const friction = getFriction(ctx, org, id);
-  const latest = ctx.db
-    .select()
+  const { id: reportId, tried, happened, agent, createdAt } = fieldReports;
+  const reports = ctx.db
+    .select({ id: reportId, tried, happened, agent, createdAt })
     .from(fieldReports)
     .where(and(eq(fieldReports.orgId, org), eq(fieldReports.frictionId, friction.id)))
     .orderBy(desc(fieldReports.id))
     .limit(maxReports)
     .all();
-  return {
-    ...friction,
-    latest: latest.map(({ id, tried, happened, agent, createdAt }) => ({
-      id,
-      tried,
-      happened,
-      agent,
-      createdAt: toIso(createdAt),
-    })),
-  };
+  return { ...friction, latest: reports.map((report) => ({ ...report, createdAt: toIso(report.createdAt) })) };
 }
 
 /** Resolves, dismisses or reopens it. Throws not_found, and bad_request if it is dismissed without a reason. */
@@ -92,11 +87,11 @@ export function changeFieldFriction(
 
 /** The open field friction at the location of a friction point, the most recently reported first. */
 export function listFieldFrictionAt(ctx: Context, org: OrgId, fingerprint: string) {
-  const at = sql`exists (select 1 from json_each(${fieldFriction.fingerprints}) where value = ${fingerprint})`;
+  const isAtLocation = sql`exists (select 1 from json_each(${fieldFriction.fingerprints}) where value = ${fingerprint})`;
   const rows = ctx.db
     .select(columns)
     .from(fieldFriction)
-    .where(and(eq(fieldFriction.orgId, org), inArray(fieldFriction.state, ["open", "regressed"]), at))
+    .where(and(eq(fieldFriction.orgId, org), inArray(fieldFriction.state, ["open", "regressed"]), isAtLocation))
     .orderBy(desc(fieldFriction.lastReportedAt))
     .limit(20)
     .all();

@@ -18,16 +18,15 @@ export const maxReports = 20;
 
 type FieldFrictionRow = typeof fieldFriction.$inferSelect;
 
+/** Control characters except line breaks and tabs, and invisible format characters. */
+const controlCharacters = /[^\P{Cc}\n\t]|\p{Cf}/gu;
+
 /** A text of several lines without control characters. */
-const toText = (text: string) =>
-  text
-    .toWellFormed()
-    .replace(/\r\n?/g, "\n")
-    .replace(/[^\P{Cc}\n\t]|\p{Cf}/gu, "")
-    .trim();
+const toText = (text: string) => text.toWellFormed().replace(/\r\n?/g, "\n").replace(controlCharacters, "").trim();
 
 /** Reports that a key can send in a period. */
-const [maxSent, periodMs] = [60, 10 * 60_000];
+const maxSent = 60;
+const periodMs = 10 * 60_000;
 
 /** How many reports each key has sent in its current period. */
 const reportCounts = perContext(() => new Map<string, { since: number; count: number }>());
@@ -60,10 +59,10 @@ const toLocation = (where: string): string =>
 function fingerprintsAt(location: string, category: FieldFrictionRow["category"] | undefined): string[] {
   if (!httpUrl(location)) return [fingerprint(category ?? "other", location.toLowerCase().replace(/\d+/g, "#"))];
   const ownFingerprint = fingerprint(category ?? "other", location);
-  const all = (category ? [category] : frictionCategories).flatMap((each) =>
-    subjectPrefixes.map((finder) => fingerprint(each, finder + location)),
+  const ofRuns = (category ? [category] : frictionCategories).flatMap((each) =>
+    subjectPrefixes.map((prefix) => fingerprint(each, prefix + location)),
   );
-  return [ownFingerprint, ...all.filter((each) => each !== ownFingerprint)];
+  return [...new Set([ownFingerprint, ...ofRuns])];
 }
 
 /**
@@ -144,14 +143,14 @@ function addToFriction(
   const at = ctx.now();
   const fingerprint = draft.fingerprints[0] ?? "";
   const whereSame = and(eq(fieldFriction.orgId, org), eq(fieldFriction.fingerprint, fingerprint));
-  const existing = tx.select().from(fieldFriction).where(whereSame).orderBy(fieldFriction.id).get();
-  if (existing) {
-    const state = existing.state === "resolved" ? ("regressed" as const) : existing.state;
+  const friction = tx.select().from(fieldFriction).where(whereSame).orderBy(fieldFriction.id).get();
+  if (friction) {
+    const state = friction.state === "resolved" ? ("regressed" as const) : friction.state;
     tx.update(fieldFriction)
-      .set({ reports: existing.reports + 1, lastReportedAt: at, state })
-      .where(and(eq(fieldFriction.orgId, org), eq(fieldFriction.id, existing.id)))
+      .set({ reports: friction.reports + 1, lastReportedAt: at, state })
+      .where(and(eq(fieldFriction.orgId, org), eq(fieldFriction.id, friction.id)))
       .run();
-    return existing.id;
+    return friction.id;
   }
   makeRoom(tx, org);
   const id = ctx.newId(at);

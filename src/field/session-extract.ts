@@ -14,14 +14,16 @@ type SessionExtract = { input: FieldSessionInput; calls: number };
 
 type Call = Extract<AgentEvent, { type: "tool_call" }>;
 type Result = Extract<AgentEvent, { type: "tool_result" }>;
-/** A call without its private values. `values`: what was left out. `isWhole`: nothing else could have written to its result. */
-type SafeCall = Pick<FieldSessionCall, "tool" | "input"> & { values: string[]; isWhole: boolean };
+/** A call without its private values. `values`: what was left out. `isAlone`: nothing else could have written to its result. */
+type SafeCall = Pick<FieldSessionCall, "tool" | "input"> & { values: string[]; isAlone: boolean };
 
 const maxCalls = 500;
+const maxInputChars = 1000;
 const maxResultChars = 2000;
 const hidden = "…";
 /** Places where paths start with the owner, so that another path is somebody else's. */
 const sharedHosts = new Set(["github.com", "gitlab.com", "codeberg.org", "bitbucket.org", "npmjs.com", "pypi.org"]);
+/** Programs that start the one after them. */
 const runners = new Set(["npx", "bunx", "uvx", "pipx"]);
 /** Commands that write nothing, so that the result is that of the others. */
 const silentPrograms = new Set(["cd", "export", "set", "sleep", "true"]);
@@ -37,29 +39,25 @@ export function extractSession({ agent, version, events }: StoredSession, produc
   );
   const allCalls = events.filter((event) => event.type === "tool_call");
   const calls = allCalls.flatMap((call) => {
-    const safe = toSafeCall(call, product);
-    return safe === null ? [] : [toSessionCall(safe, results.get(call.id), product)];
+    const safeCall = toSafeCall(call, product);
+    return safeCall === null ? [] : [toSessionCall(safeCall, results.get(call.id), product)];
   });
   return { input: { agent: `${agent} ${version}`.trim(), calls: calls.slice(0, maxCalls) }, calls: allCalls.length };
 }
 
-function toSessionCall({ tool, input, values, isWhole }: SafeCall, result: Result | undefined, product: Product) {
+function toSessionCall({ tool, input, values, isAlone }: SafeCall, result: Result | undefined, product: Product) {
   const output = text(result?.output.text) || text(result?.output.message);
   // The exit code of curl is 0 for an error status too.
   const isRefused = /^HTTP\/[\d.]+ [45]\d\d/m.test(output);
   const ok = isRefused ? false : (result?.ok ?? null);
-  const isShown = ok === false && isWhole;
+  const publicText = () =>
+    withoutPrivateText(createRedaction().clean(output), values, (url) => isOfProduct(url, product));
   return {
     tool,
-    input: input.slice(0, 1000),
+    input: input.slice(0, maxInputChars),
     ok,
     exitCode: number(result?.output.exitCode),
-    text: isShown
-      ? withoutPrivateText(createRedaction().clean(output), values, (url) => isOfProduct(url, product)).slice(
-          0,
-          maxResultChars,
-        )
-      : null,
+    text: ok === false && isAlone ? publicText().slice(0, maxResultChars) : null,
   };
 }
 
@@ -67,33 +65,34 @@ function toSafeCall({ tool, input, ownName }: Call & { ownName?: string }, produ
   if (tool === "run_command") return toSafeCommand(text(input.command), product);
   if (tool === "fetch_page") {
     const url = toSafeUrl(text(input.url), product);
-    return url === null ? null : { tool, input: url, values: queryOf(text(input.url)), isWhole: true };
+    return url === null ? null : { tool, input: url, values: queryOf(text(input.url)), isAlone: true };
   }
+  // Such as `mcp__acme__list_files`.
   const name = ownName ?? tool;
   const server = /^mcp__(.+?)__/.exec(name)?.[1]?.toLowerCase();
   if (server === undefined || !product.programs.includes(server)) return null;
-  return { tool: "mcp", input: name, values: textsIn(input), isWhole: true };
+  return { tool: "mcp", input: name, values: textsIn(input), isAlone: true };
 }
 
 /** The commands of the product in a shell line; null without one. */
 function toSafeCommand(line: string, product: Product): SafeCall | null {
   const commands = parseShell(line);
-  const own = commands.filter((command) => isProductCommand(command, product));
-  if (own.length === 0) return null;
-  const others = commands.filter((command) => !own.includes(command));
+  const productCommands = commands.filter((command) => isProductCommand(command, product));
+  if (productCommands.length === 0) return null;
+  const others = commands.filter((command) => !productCommands.includes(command));
   return {
     tool: "run_command",
-    input: own.map((command) => toSafeWords(command, product).join(" ")).join(" && "),
+    input: productCommands.map((command) => toSafeWords(command, product).join(" ")).join(" && "),
     values: commands.flatMap(valuesOf),
-    isWhole: others.every(({ words }) => words[0] === undefined || silentPrograms.has(words[0])),
+    isAlone: others.every(({ words }) => words[0] === undefined || silentPrograms.has(words[0])),
   };
 }
 
 /** The program of a command, also of one that a runner starts, without its folder and version: `npx -y acme@2` is `acme`. */
-const programOf = (words: string[]): string => {
-  const at = runners.has(words[0] ?? "") ? words.findIndex((word, index) => index > 0 && !word.startsWith("-")) : 0;
-  return (words[at] ?? "").replace(/^.*\//, "").replace(/(?<=.)@.*$/, "");
-};
+function programOf([first = "", ...others]: string[]): string {
+  const program = runners.has(first) ? (others.find((word) => !word.startsWith("-")) ?? "") : first;
+  return program.replace(/^.*\//, "").replace(/(?<=.)@.*$/, "");
+}
 
 function isProductCommand({ words }: ShellCommand, product: Product): boolean {
   if (product.programs.includes(programOf(words).toLowerCase())) return true;
@@ -103,34 +102,36 @@ function isProductCommand({ words }: ShellCommand, product: Product): boolean {
 /** The words of a command: its program, the subcommand, names of options and URLs of the product. Everything else is hidden. */
 function toSafeWords({ words, input }: ShellCommand, product: Product): string[] {
   const program = programOf(words);
-  const isOwn = product.programs.includes(program.toLowerCase());
+  const isProductProgram = product.programs.includes(program.toLowerCase());
   const start = words.findIndex((word) => word.includes(program));
-  const safe = words.slice(start + 1).map((word, at) => {
-    if (isOwn && at === 0 && /^[a-z][a-z-]{1,30}$/.test(word)) return word;
-    if (/^--?[A-Za-z][\w-]*$/.test(word)) return /^--|^-[A-Za-z]$/.test(word) ? word : hidden;
-    const option = /^(--[a-z][\w-]*)=/.exec(word)?.[1];
+  const safeWords = words.slice(start + 1).map((word, position) => {
+    const isSubcommand = isProductProgram && position === 0 && /^[a-z][a-z-]{1,30}$/.test(word);
+    // Not `-psecret`, which may be an option with its value.
+    const isOptionName = /^--[A-Za-z][\w-]*$|^-[A-Za-z]$/.test(word);
+    if (isSubcommand || isOptionName) return word;
+    const [, option] = /^(--[a-z][\w-]*)=/.exec(word) ?? [];
     return option === undefined ? (toSafeUrl(word, product) ?? hidden) : `${option}=${hidden}`;
   });
-  return [program, ...safe, ...(input === null ? [] : [`<<${hidden}`])];
+  return [program, ...safeWords, ...(input === null ? [] : [`<<${hidden}`])];
 }
 
 /** What a command passes: words, and the texts in them that are data. */
 function valuesOf({ words, input }: ShellCommand): string[] {
   return [...words.slice(1), input ?? ""].flatMap((word) => {
     const value = word.replace(/^--?[\w-]+=/, "");
-    if (/^--?[\w-]+$/.test(value) || /^[a-z]{1,12}$/.test(value)) return [];
+    const isOptionName = /^--?[\w-]+$/.test(value);
+    const isCommonWord = /^[a-z]{1,12}$/.test(value);
+    if (isOptionName || isCommonWord) return [];
     if (/^https?:\/\//.test(value)) return queryOf(value);
     return [value, ...value.split(/["'{}:,=\s]+/)];
   });
 }
 
 /** Texts and numbers in the arguments of a call. */
-const textsIn = (value: unknown): string[] =>
-  typeof value === "string" || typeof value === "number"
-    ? [String(value)]
-    : value !== null && typeof value === "object"
-      ? Object.values(value).flatMap(textsIn)
-      : [];
+function textsIn(value: unknown): string[] {
+  if (typeof value === "string" || typeof value === "number") return [String(value)];
+  return value !== null && typeof value === "object" ? Object.values(value).flatMap(textsIn) : [];
+}
 
 const queryOf = (url: string): string[] => [...(URL.parse(url)?.searchParams.values() ?? [])];
 
@@ -138,8 +139,10 @@ const queryOf = (url: string): string[] => [...(URL.parse(url)?.searchParams.val
 function isOfProduct(url: URL, { urls }: Product): boolean {
   return urls.some(({ hostname, pathname }) => {
     if (url.hostname !== hostname) return false;
-    const owner = pathname.split("/").slice(0, 3).join("/").toLowerCase();
-    return !sharedHosts.has(hostname.replace(/^www\./, "")) || `${url.pathname.toLowerCase()}/`.startsWith(`${owner}/`);
+    if (!sharedHosts.has(hostname.replace(/^www\./, ""))) return true;
+    // Such as `/acme/sdk`.
+    const repository = pathname.split("/").slice(0, 3).join("/").toLowerCase();
+    return `${url.pathname.toLowerCase()}/`.startsWith(`${repository}/`);
   });
 }
 

@@ -9,9 +9,11 @@ const relativePath = /(?<![\w:/.])(?:\.{0,2}\/)?(?:[\w@.-]+\/)+[\w.-]+\.[A-Za-z]
 const ipAddress = /\b\d{1,3}(?:\.\d{1,3}){3}\b/g;
 const hostName =
   /\b(?:[a-z0-9-]+\.)+(?:com|net|org|io|dev|app|ai|co|cloud|internal|intern|local|corp|lan|home|example|test|de|eu|uk|fr)\b/gi;
-/** Lines in which a program quotes the code that failed. */
+/** Lines in which a program quotes the code that failed: `12 | code`, `> 12 | code` and `^^^^`. */
 const quotedCode = /^(?:[ \t]*\d+[ \t]*\|.*|[ \t]*>[ \t]*\d+[ \t]*\|.*|[ \t]*[\^~]+[ \t]*)$/gm;
+/** The line of code below `File "main.py", line 12`, with the marks below it. */
 const pythonCode = /^([ \t]*File [^\n]*\n)[ \t]+[^\n]*(?:\n[ \t]+[\^~]+)?/gm;
+/** The line of code below `/app/main.js:12`, with the marks below it. */
 const nodeCode = /^([^\n]*:\d+\n)[^\n]+\n[ \t]*\^+/gm;
 /** 16 characters or more, with letters and digits. */
 const longToken = /(?<![\w/])(?=[\w+/=-]*\d)(?=[\w+/=-]*[A-Za-z])[\w+/=-]{16,}/g;
@@ -22,20 +24,21 @@ const longNumber = /(?<![\w.])\d[\d -]{2,}\d(?!\w)/g;
  * numbers of four or more digits. Names of people and customers in prose stay, so a person has to look.
  */
 export function withoutPrivateText(text: string, values: readonly string[], isPublic: (url: URL) => boolean): string {
-  const publicUrls: string[] = [];
-  const withoutCode = text
+  const withPublicUrls = text
     .replace(nodeCode, `$1${hidden}`)
     .replace(pythonCode, `$1  ${hidden}`)
     .replace(quotedCode, hidden)
-    // The patterns below must not change URLs of the product, so each is replaced by a mark until they have run. The mark holds as many x as the
-    // number of the URL, because the patterns would match a long number.
     .replace(anyUrl, (match) => {
       const url = URL.parse(match);
-      if (url === null || !isPublic(url)) return "[url]";
-      publicUrls.push(`${url.origin}${url.pathname}`);
-      return `\uE000${"x".repeat(publicUrls.length)}\uE000`;
+      return url !== null && isPublic(url) ? `${url.origin}${url.pathname}` : "[url]";
     });
-  const withoutShapes = withoutCode
+  // With a group in the pattern, every second part is a URL, which stays as it is.
+  const parts = withPublicUrls.split(new RegExp(`(${anyUrl.source})`, anyUrl.flags));
+  return parts.map((part, i) => (i % 2 === 1 ? part : withoutPrivateWords(part, values, isPublic))).join("");
+}
+
+function withoutPrivateWords(text: string, values: readonly string[], isPublic: (url: URL) => boolean): string {
+  const withoutShapes = text
     .replace(email, "[mail]")
     .replace(homePath, "[path]")
     .replace(relativePath, "[path]")
@@ -48,6 +51,5 @@ export function withoutPrivateText(text: string, values: readonly string[], isPu
     .replace(longNumber, "####");
   // A value may be a part of what a shape would have found.
   const longestFirst = [...new Set(values)].filter((value) => value.length >= 3).sort((a, b) => b.length - a.length);
-  const withoutValues = longestFirst.reduce((rest, value) => rest.replaceAll(value, hidden), withoutShapes);
-  return withoutValues.replace(/\uE000(x+)\uE000/g, (_, marks: string) => publicUrls[marks.length - 1] ?? "");
+  return longestFirst.reduce((rest, value) => rest.replaceAll(value, hidden), withoutShapes);
 }

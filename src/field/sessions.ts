@@ -19,9 +19,9 @@ export function reportSession(
   { agent, calls }: FieldSessionInput,
 ): ReceivedFieldSession {
   countReport(ctx, keyId);
-  const failed = calls.filter(({ ok }) => ok === false);
-  const places = Map.groupBy(failed, (call) => `${categoryOf(call)} ${placeOf(call)}`);
-  const reports = [...places.values()].slice(0, maxPlaces).map((group) => toReport(group, agent));
+  const failedCalls = calls.filter(({ ok }) => ok === false);
+  const places = Map.groupBy(failedCalls, (call) => `${categoryOf(call)} ${placeOf(call)}`);
+  const reports = [...places.values()].slice(0, maxPlaces).map((callsOfPlace) => toReport(callsOfPlace, agent));
   return { reports: reports.map((report) => storeReport(ctx, org, report).id) };
 }
 
@@ -42,12 +42,8 @@ function placeOf({ tool, input }: FieldSessionCall): string {
   const url = /https?:\/\/[^\s"'<>]+/.exec(input)?.[0];
   if (url !== undefined || tool !== "run_command") return url ?? input;
   const words = parseShell(input)[0]?.words ?? [];
-  return (
-    words
-      .filter((word) => !word.startsWith("-"))
-      .slice(0, 2)
-      .join(" ") || input
-  );
+  const [program = input, ...others] = words.filter((word) => !word.startsWith("-"));
+  return [program, ...others.slice(0, 1)].join(" ");
 }
 
 function categoryOf({ tool, text }: FieldSessionCall): NonNullable<FrictionReport["category"]> {

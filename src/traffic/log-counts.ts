@@ -26,7 +26,7 @@ export type LogCounts = {
   pages: PageCounts[];
 };
 
-/** Pages that are counted at once; the most read ones are kept. */
+/** Pages of a result; the most requested ones are kept. */
 const maxPages = 20_000;
 /** Pages in memory. Beyond it, those asked for once are forgotten: scanners ask for each address once. */
 const maxPagesInMemory = 4 * maxPages;
@@ -38,7 +38,7 @@ const maxSampleChars = 100;
 
 const assets = /\.(?:m?js|css|png|jpe?g|svg|gif|ico|woff2?|map|webp|avif|mp4|webm|ttf|otf|eot|webmanifest)$/i;
 /** What scanners look for in every site. It was never a page of any docs. */
-const scanned =
+const scannerPath =
   /(?:\.(?:php\d?|aspx?|jsp|cgi|env|sql|bak|ini|pem|key|ya?ml\.bak|tar|t?gz|zip|rar)|\/(?:\.[^w/][^/]*|wp-[^/]*|wordpress|xmlrpc|phpmyadmin|cgi-bin|vendor|actuator|boaform|solr|owa|ecp|hnap1|server-status|_ignition)(?:\/.*)?)$/i;
 /** Visitors that may guess URLs: crawlers of search engines and models only follow links, also those that are out of date. */
 const guessers: ReadonlySet<CountedKind> = new Set(["coding", "answer", "program"]);
@@ -71,19 +71,20 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
     const { method, status, month } = request;
     const { kind, name } = visitorOf(request.userAgent, request.accept);
     counts.requests[kind] = (counts.requests[kind] ?? 0) + 1;
-    const counted = countedKinds.find((each) => each === kind);
-    if (!counted || (method !== "GET" && method !== "HEAD")) return;
+    const countedKind = countedKinds.find((each) => each === kind);
+    if (!countedKind || (method !== "GET" && method !== "HEAD")) return;
     const isMissing = status === 404 || status === 410;
-    if (!isMissing && (status < 200 || (status >= 300 && status !== 304))) return;
+    const isRead = (status >= 200 && status < 300) || status === 304;
+    if (!isMissing && !isRead) return;
     const [path = ""] = request.path.split(/[?#]/, 1);
     if (!path.startsWith(base) || assets.test(path)) return;
-    if (isMissing && (!guessers.has(counted) || scanned.test(path))) return;
+    if (isMissing && (!guessers.has(countedKind) || scannerPath.test(path))) return;
     const url = urlOf(path);
     const key = `${month} ${name} ${url}`;
     let page = pages.get(key);
     if (!page) {
       if (pages.size >= maxPagesInMemory) forgetRarePages();
-      page = { month: copyOf(month), kind: counted, name, url, reads: 0, markdown: 0, missing: 0 };
+      page = { month: copyOf(month), kind: countedKind, name, url, reads: 0, markdown: 0, missing: 0 };
       pages.set(key, page);
     }
     if (isMissing) page.missing++;
@@ -94,9 +95,9 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
   }
 
   function forgetRarePages(): void {
-    const kept = new Map([...pages].sort((a, b) => timesOf(b[1]) - timesOf(a[1])).slice(0, maxPages));
-    for (const [key, page] of pages) if (!kept.has(key)) counts.leftOut += timesOf(page);
-    pages = kept;
+    const sorted = [...pages].sort(([, a], [, b]) => timesOf(b) - timesOf(a));
+    for (const [, page] of sorted.slice(maxPages)) counts.leftOut += timesOf(page);
+    pages = new Map(sorted.slice(0, maxPages));
   }
 
   return {
@@ -121,9 +122,8 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
       if (!isTooLong) countLine(rest);
       rest = "";
       const sorted = [...pages.values()].sort((a, b) => timesOf(b) - timesOf(a) || (a.url < b.url ? -1 : 1));
-      const kept = sorted.slice(0, maxPages);
       for (const page of sorted.slice(maxPages)) counts.leftOut += timesOf(page);
-      return { ...counts, pages: kept };
+      return { ...counts, pages: sorted.slice(0, maxPages) };
     },
   };
 }
@@ -152,6 +152,7 @@ const copyOf = (text: string): string => Buffer.from(text).toString();
 
 const timesOf = ({ reads, missing }: PageCounts): number => reads + missing;
 
+/** By the first two bytes (RFC 1952). */
 const isGzip = (bytes: Uint8Array) => bytes[0] === 0x1f && bytes[1] === 0x8b;
 
 /** The bytes of a log, unpacked if it is compressed by gzip. Throws what reading and unpacking throw. */
@@ -159,15 +160,16 @@ async function* unpackedLog(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Ui
   const pieces = bytes[Symbol.asyncIterator]();
   const first = await pieces.next();
   if (first.done) return;
-  const all = (async function* () {
+  // The first piece tells the format, so it has been read already.
+  const allPieces = (async function* () {
     yield first.value;
     yield* { [Symbol.asyncIterator]: () => pieces };
   })();
-  if (!isGzip(first.value)) return yield* all;
+  if (!isGzip(first.value)) return yield* allPieces;
   const gunzip = createGunzip();
-  const fed = (async () => {
+  const writing = (async () => {
     try {
-      for await (const piece of all)
+      for await (const piece of allPieces)
         if (!gunzip.write(piece)) await new Promise((drained) => gunzip.once("drain", drained));
       gunzip.end();
     } catch (error) {
@@ -175,7 +177,7 @@ async function* unpackedLog(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Ui
     }
   })();
   yield* gunzip;
-  await fed;
+  await writing;
 }
 
 /** Counts a log that is read piece by piece. */

@@ -28,7 +28,13 @@ export function formatOf(line: string): LogFormat {
   return /^(?:https?|h2|grpcs|wss?) \d{4}-\d\d-\d\dT/.test(line) ? "alb" : "combined";
 }
 
-const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const monthNames = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/** Such as `2026-11` for 2026 and Nov; null: no month has this name. */
+function toMonth(year: string, name: string): string | null {
+  const index = monthNames.indexOf(name);
+  return index < 0 ? null : `${year}-${String(index + 1).padStart(2, "0")}`;
+}
 
 /**
  * Common and Combined Log Format, with the virtual host before it and the Accept header after it, if they are there: what Apache, nginx and
@@ -40,18 +46,10 @@ const combined =
 function readCombined(line: string): LoggedRequest | null {
   const match = combined.exec(line);
   if (!match) return null;
-  const [, , month = "", year, method = "", path = "", status, userAgent = "", accept = ""] = match;
-  const position = months.indexOf(month);
-  if (position < 0) return null;
-  return {
-    month: `${year}-${String(position + 1).padStart(2, "0")}`,
-    method,
-    path,
-    status: Number(status),
-    userAgent,
-    accept,
-    contentType: "",
-  };
+  const [, , monthName = "", year = "", method = "", path = "", status, userAgent = "", accept = ""] = match;
+  const month = toMonth(year, monthName);
+  if (month === null) return null;
+  return { month, method, path, status: Number(status), userAgent, accept, contentType: "" };
 }
 
 /** Application Load Balancer of AWS: fields between blanks, with the request and the user agent in quotes. */
@@ -173,14 +171,13 @@ function readJson(line: string): LoggedRequest | null {
     return null;
   }
   if (typeof entry !== "object" || entry === null) return null;
-  const [requested, status, month] = [
-    fieldOf(entry, "path"),
-    Number(fieldOf(entry, "status")),
-    monthOf(fieldOf(entry, "time")),
-  ];
-  if (requested === "" || !(status >= 100) || month === null) return null;
+  const path = fieldOf(entry, "path");
+  const status = Number(fieldOf(entry, "status"));
+  const month = monthOf(fieldOf(entry, "time"));
+  const hasStatus = status >= 100;
+  if (path === "" || !hasStatus || month === null) return null;
   // nginx's $request is the whole line of the request.
-  const [, method, target = requested] = /^([A-Z]+) (\S+) HTTP/.exec(requested) ?? [];
+  const [, method, target = path] = /^([A-Z]+) (\S+) HTTP/.exec(path) ?? [];
   return {
     month,
     status,
@@ -192,17 +189,26 @@ function readJson(line: string): LoggedRequest | null {
   };
 }
 
+/** Units of times since 1970, with the number from which a time of our days is in it. Smaller numbers are seconds. */
+const timeUnits = [
+  { min: 1e17, perMs: 1e6 },
+  { min: 1e14, perMs: 1e3 },
+  { min: 1e11, perMs: 1 },
+];
+const secondsPerMs = 1e-3;
+/** The latest time of a Date, epoch milliseconds. */
+const maxDateMs = 8.64e15;
+
 /** The month of a time: ISO 8601, that of Common Log Format, or a number of seconds, milliseconds, microseconds or nanoseconds since 1970. */
 function monthOf(time: string): string | null {
   const [iso] = /^\d{4}-\d\d(?=-)/.exec(time) ?? [];
   if (iso) return iso;
-  const [, month = "", year] = /^\d\d\/(\w{3})\/(\d{4}):/.exec(time) ?? [];
-  if (year) return months.includes(month) ? `${year}-${String(months.indexOf(month) + 1).padStart(2, "0")}` : null;
+  const [, monthName = "", year] = /^\d\d\/(\w{3})\/(\d{4}):/.exec(time) ?? [];
+  if (year) return toMonth(year, monthName);
   const number = Number(time);
-  if (!(number > 0)) return null;
-  const unit = [1e17, 1e14, 1e11].findIndex((least) => number > least);
-  const ms = number / ([1e6, 1e3, 1, 1e-3][unit < 0 ? 3 : unit] ?? 1);
-  return ms < 8.64e15 ? new Date(ms).toISOString().slice(0, 7) : null;
+  const perMs = timeUnits.find(({ min }) => number > min)?.perMs ?? secondsPerMs;
+  const ms = number / perMs;
+  return ms > 0 && ms < maxDateMs ? new Date(ms).toISOString().slice(0, 7) : null;
 }
 
 /** The path and query of a URL or path. */

@@ -9,7 +9,7 @@ import { PathId } from "../schema.ts";
 import { FieldTraffic, FieldTrafficInput, ReceivedTraffic } from "./schema.ts";
 import { getFieldTraffic, storeTraffic } from "./traffic.ts";
 
-const { agent: _, ...period } = mapQuery;
+const { since, until, limit } = mapQuery;
 
 /** Counts of access logs. */
 export const fieldTrafficRoutes = (ctx: Context) =>
@@ -33,7 +33,7 @@ export const fieldTrafficRoutes = (ctx: Context) =>
       ({ request, params, query }) => getFieldTraffic(ctx, orgOf(request), params.providerId, query),
       {
         params: Type.Object({ providerId: PathId("ID of the provider") }),
-        query: Type.Object(period),
+        query: Type.Object({ since, until, limit }),
         ...operation("Friction", "getFieldTraffic", "Get what agents outside of runs read, beside what runs read", {
           200: FieldTraffic,
           ...errors(400, 404),

@@ -32,8 +32,12 @@ export function storeTraffic(ctx: Context, org: OrgId, { log, pages }: FieldTraf
         .values(row)
         .onConflictDoUpdate({
           target: [
-            ...[fieldTraffic.orgId, fieldTraffic.page, fieldTraffic.month],
-            ...[fieldTraffic.kind, fieldTraffic.name, fieldTraffic.log],
+            fieldTraffic.orgId,
+            fieldTraffic.page,
+            fieldTraffic.month,
+            fieldTraffic.kind,
+            fieldTraffic.name,
+            fieldTraffic.log,
           ],
           set: { reads: row.reads, markdown: row.markdown, missing: row.missing },
         })
@@ -98,48 +102,42 @@ export function getFieldTraffic(
     const isMissing = guessesByPage.has(row.page) && !runsByPage.has(row.page);
     return isMissing ? { ...row, reads: 0, markdown: 0, missing: row.missing + row.reads } : row;
   });
-  const pages = [...Map.groupBy(rows, ({ page }) => page)].map(([url, ofPage]) => {
+  const pages = [...Map.groupBy(rows, ({ page }) => page)].map(([url, rowsOfPage]) => {
     const readers = { coding: 0, answer: 0, other: 0 };
-    for (const { kind, reads } of ofPage) readers[readersOf(kind)] += reads;
-    return { url, ...readers, ...sumOf(ofPage), runs: runsByPage.get(url) ?? 0 };
+    for (const { kind, reads } of rowsOfPage) readers[readersOf(kind)] += reads;
+    return { url, ...readers, ...sumOf(rowsOfPage), runs: runsByPage.get(url) ?? 0 };
   });
+  type Page = (typeof pages)[number];
+  const agentReadsOf = ({ coding, answer }: Page) => coding + answer;
   const readPages = pages.filter(({ reads, url }) => reads > 0 && !isLlmsTxt(url));
-  const byAgents = ({ coding, answer }: (typeof pages)[number]) => coding + answer;
-  const readByAgents = new Set(readPages.filter((page) => byAgents(page) > 0).map(({ url }) => url));
+  const pagesOfAgents = mostFirst(
+    readPages.filter((page) => agentReadsOf(page) > 0),
+    agentReadsOf,
+  );
+  const urlsOfAgents = new Set(pagesOfAgents.map(({ url }) => url));
+  const visitors = sumsBy(rows, ({ kind, name }) => `${kind} ${name}`);
+  const missingPages = pages.filter(({ missing }) => missing > 0);
+  const llmsTxtRows = rows.filter(({ page }) => isLlmsTxt(page));
   return {
     since: map.since,
     until: map.until,
-    visitors: mostFirst(
-      sumsBy(rows, ({ kind, name }) => `${kind} ${name}`),
-      timesOf,
-    ).map(({ page: _, ...each }) => each),
-    // Of those that agents read equally often, the one that others read most is first, because sorting is stable.
-    pages: mostFirst(
-      mostFirst(readPages, ({ other }) => other),
-      byAgents,
-    )
+    visitors: mostFirst(visitors, timesOf).map(({ page: _, ...visitor }) => visitor),
+    pages: readPages
+      .toSorted((a, b) => agentReadsOf(b) - agentReadsOf(a) || b.other - a.other)
       .slice(0, limit)
-      .map(({ missing: _missing, reads: _reads, ...page }) => page),
-    untested: mostFirst(
-      readPages.filter((page) => page.runs === 0 && byAgents(page) > 0),
-      byAgents,
-    )
+      .map(({ url, coding, answer, other, markdown, runs }) => ({ url, coding, answer, other, markdown, runs })),
+    untested: pagesOfAgents
+      .filter(({ runs }) => runs === 0)
       .slice(0, limit)
-      .map((page) => ({ url: page.url, reads: byAgents(page) })),
-    missing: mostFirst(
-      pages.filter(({ missing }) => missing > 0),
-      ({ missing }) => missing,
-    )
+      .map((page) => ({ url: page.url, reads: agentReadsOf(page) })),
+    missing: mostFirst(missingPages, ({ missing }) => missing)
       .slice(0, limit)
       .map(({ url, missing }) => ({ url, requests: missing, guesses: guessesByPage.get(url) ?? 0 })),
     unread: map.pages
-      .filter(({ url }) => !readByAgents.has(pageKey(url)))
+      .filter(({ url }) => !urlsOfAgents.has(pageKey(url)))
       .slice(0, limit)
       .map(({ url, runs }) => ({ url, runs })),
-    llmsTxt: mostFirst(
-      rows.filter(({ page }) => isLlmsTxt(page)),
-      timesOf,
-    )
+    llmsTxt: mostFirst(llmsTxtRows, timesOf)
       .slice(0, limit)
       .map(({ page, ...row }) => ({ url: page, ...row })),
   };
@@ -170,6 +168,6 @@ const mostFirst = <T>(items: T[], countOf: (item: T) => number): T[] =>
 /** Pages of the docs at a URL that agents outside read, or asked for and didn't find, with how often. */
 export function listTrafficOf(ctx: Context, org: OrgId, docsUrl: string): { url: string; times: number }[] {
   const rows = listSums(ctx, org, docsUrl, [firstMonthKept(ctx.now()), "9999-12"]);
-  const byAgents = rows.filter(({ kind, page }) => (kind === "coding" || kind === "answer") && !isLlmsTxt(page));
-  return sumsBy(byAgents, ({ page }) => page).map((row) => ({ url: row.page, times: timesOf(row) }));
+  const rowsOfAgents = rows.filter(({ kind, page }) => readersOf(kind) !== "other" && !isLlmsTxt(page));
+  return sumsBy(rowsOfAgents, ({ page }) => page).map((row) => ({ url: row.page, times: timesOf(row) }));
 }

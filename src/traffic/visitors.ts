@@ -75,7 +75,7 @@ const rules: [pattern: RegExp, kind: VisitorKind, name: string][] = [
   [/^(?!Mozilla\/|Opera\/|Dalvik\/|-?$)/, "program", "Other program"],
 ];
 
-/** Search engines as which agents disguise themselves don't ask for Markdown. */
+/** Visitors that agents pretend to be. The real ones don't ask for Markdown. */
 const disguises: ReadonlySet<string> = new Set(["Search engine", "HTTP client", "Fetch tool", "Other program"]);
 const unnamedAgent: Visitor = { kind: "coding", name: "Unnamed agent" };
 
@@ -97,15 +97,16 @@ const maxCached = 50_000;
 
 /** `visitorOf`, which remembers its answers: a log has few different user agents. */
 export function createVisitorLookup(): typeof visitorOf {
-  const known = new Map<string, Visitor>();
+  const visitors = new Map<string, Visitor>();
   return (userAgent, accept) => {
+    // Of the Accept header, only this matters to `visitorOf`.
     const key = accept.includes("text/markdown") ? `${userAgent}\0` : userAgent;
-    let visitor = known.get(key);
+    let visitor = visitors.get(key);
     if (!visitor) {
       // Logs of attackers have a new one in each line.
-      if (known.size >= maxCached) known.clear();
+      if (visitors.size >= maxCached) visitors.clear();
       visitor = visitorOf(userAgent, accept);
-      known.set(key, visitor);
+      visitors.set(key, visitor);
     }
     return visitor;
   };
