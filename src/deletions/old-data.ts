@@ -6,7 +6,7 @@ import { firstIdOf } from "../db/rows.ts";
 import { type keptKinds, retention } from "../db/tables/deletions.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
-import { keptMs } from "../proposals/proposal-sets.ts";
+import { proposalRetentionMs } from "../proposals/proposal-sets.ts";
 import { countChange } from "../reports/counts.ts";
 import { firstMonthKept } from "../traffic/traffic.ts";
 import { takeTurn } from "./erasure.ts";
@@ -29,7 +29,7 @@ type KeptKind = Exclude<(typeof keptKinds)[number], "people">;
  * turns, as `eraseDue` does. A wrong clock deletes nothing.
  */
 export async function eraseOldData(ctx: Context, stop: AbortSignal): Promise<void> {
-  const proposalsEnd = firstIdOf(ctx.provenTime.now() - keptMs);
+  const proposalsEnd = firstIdOf(ctx.provenTime.now() - proposalRetentionMs);
   while (await takeTurn(ctx.db, () => eraseProposalSet(ctx.db, "id < ?", proposalsEnd))) if (stop.aborted) return;
   const trafficEnd = firstMonthKept(ctx.provenTime.now());
   while (await takeTurn(ctx.db, () => eraseOldTraffic(ctx.db, trafficEnd))) if (stop.aborted) return;

@@ -30,7 +30,7 @@ export function acceptProposals(
       if (!proposal) throw invalidField(`only.${i}`, `there are ${proposals.length} proposals`);
       if (hasPrompt(ctx, org, promptIds[number] ?? "")) continue;
       const edit = edits.find((each) => each.number === number);
-      promptIds[number] = createProposed(ctx, org, proposal, edit, { targetProviderId, mcpUrl: request.mcpUrl });
+      promptIds[number] = createPromptOf(ctx, org, proposal, edit, { targetProviderId, mcpUrl: request.mcpUrl });
     }
     tx.update(proposalSets)
       .set({ accepted: promptIds })
@@ -46,16 +46,18 @@ export function acceptProposals(
   });
 }
 
-/** Creates a prompt. An edited end goal no longer repeats the docs. A task for the tools of an MCP server gets them. Returns its ID. */
-function createProposed(
+/** Creates the prompt of a proposal. An edited end goal no longer repeats the docs. A task for the tools of an MCP server gets them. Returns its ID. */
+function createPromptOf(
   ctx: Context,
   org: OrgId,
   { source, docsOwnWords, ...proposal }: TaskProposal,
   edit: Edit | undefined,
   { targetProviderId, mcpUrl }: { targetProviderId: string | undefined; mcpUrl: string | undefined },
 ): string {
-  const textOf = (field: "text" | "endGoal") =>
-    edit?.[field] === undefined || edit[field] === proposal[field] ? withoutVariables(proposal[field]) : edit[field];
+  const textOf = (field: "text" | "endGoal") => {
+    const edited = edit?.[field] ?? proposal[field];
+    return edited === proposal[field] ? withoutVariables(edited) : edited;
+  };
   const endGoal = textOf("endGoal");
   const { url, line, quote } = source;
   const input = {

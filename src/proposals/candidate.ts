@@ -7,6 +7,9 @@ export type Candidate = { proposal: TaskProposal; score: number; isWeak?: boolea
 /** Counts candidates that are dropped. */
 export type Drop = (reason: DropReason) => void;
 
+/** A goal that shares more of its words with the quoted text is in the docs' own words. */
+export const maxOwnWords = 0.6;
+
 const cleanup =
   /^(delete|remove|uninstall|revoke|purge|prune|clean|clear|unsubscribe|drop|shut down|discard|reset|cancel)\b/;
 const onboarding =
@@ -40,7 +43,7 @@ type Basis = Pick<TaskProposal, "source" | "why"> & { text: string };
 /** What is set up belongs to the product rather than is done with it. */
 const preparation = /^(set up|configure|enable|disable|activate|customize|extend)$/;
 
-/** How a task names the product behind it: with a blank or a comma, or not at all because it does already. */
+/** What a task ends with to name the product, such as ` with Acme`; empty if it names it already. */
 function endingOf({ verb, rest }: Phrase, product: string): string {
   if (isNamedIn(product, rest)) return "";
   if (preparation.test(verb) && !/\b(for|in|your)\b/.test(rest)) return ` for ${product}`;
@@ -52,17 +55,16 @@ export function toProposal(phrase: Phrase, { product, docsUrl }: ProposalSource,
   const task = `${phrase.verb} ${phrase.rest}`;
   const ending = endingOf(phrase, product);
   const title = capitalized(task).slice(0, 200);
-  const [order, endGoal] =
-    basis.why === "symptom"
-      ? ["Write both to answer.md.", `answer.md says why this happens with ${product}, and has a fix that works.`]
-      : [
-          "Leave the code, settings and commands that it takes as files in the workspace.",
-          `The workspace has files with the code, settings and commands that it takes to ${task}${ending}, and they work.`,
-        ];
+  const isQuestion = basis.why === "symptom";
+  const instruction = isQuestion
+    ? "Write both to answer.md."
+    : "Leave the code, settings and commands that it takes as files in the workspace.";
   return {
     title,
-    text: `${title}${ending}. ${order}`,
-    endGoal,
+    text: `${title}${ending}. ${instruction}`,
+    endGoal: isQuestion
+      ? `answer.md says why this happens with ${product}, and has a fix that works.`
+      : `The workspace has files with the code, settings and commands that it takes to ${task}${ending}, and they work.`,
     additionalUrls: [{ url: docsUrl }],
     tags: [tagOf(task)],
     declaredChecks: [],
@@ -84,6 +86,3 @@ const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${
  */
 export const isNamedIn = (name: string, text: string): boolean =>
   [name, name.replaceAll(" ", "")].some((each) => ` ${text} `.replaceAll(/[“”"'’,.]/g, " ").includes(` ${each} `));
-
-/** A goal that shares more of its words with the quoted text is in the docs' own words. */
-export const maxOwnWords = 0.6;

@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { secretNamesOf } from "../agents/check-secrets.ts";
 import { detectSandbox } from "../agents/sandbox/sandbox.ts";
-import { openWorkspaceChecker } from "../agents/sandbox/workspace-checks.ts";
+import { openWorkspaceChecker, type WorkspaceChecker } from "../agents/sandbox/workspace-checks.ts";
 import { createTemporaryFolder } from "../agents/sockets.ts";
 import type { DeclaredCheck } from "../agents/task.ts";
 import { decideLimits } from "../config/limits.ts";
@@ -34,21 +34,18 @@ export async function tryChecks(
   const checks = proposals.flatMap(({ declaredChecks }) => declaredChecks);
   if (checks.length === 0) return { proposals, droppedCount: 0 };
   const requests = checks.filter(({ url, method = "GET" }) => url !== undefined && method === "GET");
+  const commands = checks.filter(({ url }) => url === undefined);
   const trials = new Map([
     ...zip(requests, await tryRequests(ctx, host, requests, trialRequest)),
-    ...(await tryCommands(
-      ctx,
-      checks.filter(({ url }) => url === undefined),
-      trialRequest.stop,
-    )),
+    ...zip(commands, await tryCommands(ctx, commands, trialRequest.stop)),
   ]);
-  const kept = proposals.flatMap((proposal): TaskProposal[] => {
+  const remaining = proposals.flatMap((proposal): TaskProposal[] => {
     const declaredChecks = proposal.declaredChecks.filter((check) => !trials.get(check)?.passes);
     const isMet = declaredChecks.length === 0 && proposal.declaredChecks.length > 0;
     if (isMet && proposal.why !== "operation") return [];
     return [{ ...proposal, declaredChecks, checksNotRun: reasonNotRun(declaredChecks, trials) }];
   });
-  return { proposals: kept, droppedCount: proposals.length - kept.length };
+  return { proposals: remaining, droppedCount: proposals.length - remaining.length };
 }
 
 const zip = (checks: DeclaredCheck[], trials: Trial[]): [DeclaredCheck, Trial][] =>
@@ -72,9 +69,12 @@ async function tryRequests(
 ): Promise<Trial[]> {
   if (declaredChecks.length === 0) return [];
   const secrets = readSecrets(ctx, org, secretNamesOf(declaredChecks));
-  const unbound = Object.keys(secrets).find((name) => secrets[name]?.hosts === null);
+  const unrestrictedName = Object.keys(secrets).find((name) => secrets[name]?.hosts === null);
   // The address of a check comes from docs, which nobody has reviewed yet.
-  if (unbound !== undefined) return declaredChecks.map(() => ({ passes: false, notRun: notSent(unbound) }));
+  if (unrestrictedName !== undefined) {
+    const notRun = `the secret ${unrestrictedName} may go to any host, so it is sent nowhere before you create the prompt`;
+    return declaredChecks.map(() => ({ passes: false, notRun }));
+  }
   const results = await runRequestChecks(ctx, host, `${id}-checks`, request, { declaredChecks, secrets }, stop);
   return results.map(({ status, message }) => ({
     passes: status === "pass",
@@ -82,18 +82,11 @@ async function tryRequests(
   }));
 }
 
-const notSent = (name: string): string =>
-  `the secret ${name} may go to any host, so it is sent nowhere before you create the prompt`;
-
-/** The results of commands and files in an empty workspace without network, on this machine. */
-async function tryCommands(
-  ctx: Context,
-  checks: DeclaredCheck[],
-  stop: AbortSignal,
-): Promise<[DeclaredCheck, Trial][]> {
+/** The results of commands and files, in the same order, in an empty workspace without network, on this machine. */
+async function tryCommands(ctx: Context, checks: DeclaredCheck[], stop: AbortSignal): Promise<Trial[]> {
   if (checks.length === 0) return [];
   const { level, detail } = await detectSandbox();
-  if (level === "none") return checks.map((check) => [check, { passes: false, notRun: detail }]);
+  if (level === "none") return checks.map(() => ({ passes: false, notRun: detail }));
   const { folder } = createTemporaryFolder("checks");
   const limit = AbortSignal.timeout(commandsMs);
   const signal = AbortSignal.any([stop, limit]);
@@ -101,28 +94,27 @@ async function tryCommands(
     const sandbox = { workspace: { path: folder, holder: null }, folder };
     const task = { limits: decideLimits(null, ctx.config) };
     const checker = await openWorkspaceChecker(sandbox, task, { isolated: false, signal });
-    const trials: [DeclaredCheck, Trial][] = [];
-    for (const check of checks) {
-      const { command, file = "", exitCode, contains } = check;
-      const finding =
-        secretNamesOf([check]).length > 0
-          ? { notRun: "it needs a secret" }
-          : await (command === undefined
-              ? checker.checkFile({ file, contains })
-              : checker.checkCommand({ command, exitCode, contains }, null)
-            ).catch((error: unknown) => {
-              stop.throwIfAborted();
-              return { notRun: limit.aborted ? "the commands of all checks took too long" : reasonOf(error) };
-            });
-      trials.push([
-        check,
-        "notRun" in finding
-          ? { passes: false, notRun: finding.notRun }
-          : { passes: finding.problem === null, notRun: null },
-      ]);
-    }
+    const trials: Trial[] = [];
+    for (const check of checks)
+      try {
+        trials.push(await tryCommand(checker, check));
+      } catch (error) {
+        stop.throwIfAborted();
+        const notRun = limit.aborted ? "the commands of all checks took too long" : reasonOf(error);
+        trials.push({ passes: false, notRun });
+      }
     return trials;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+async function tryCommand(checker: WorkspaceChecker, check: DeclaredCheck): Promise<Trial> {
+  if (secretNamesOf([check]).length > 0) return { passes: false, notRun: "it needs a secret" };
+  const { command, file = "", exitCode, contains } = check;
+  const { problem } =
+    command === undefined
+      ? await checker.checkFile({ file, contains })
+      : await checker.checkCommand({ command, exitCode, contains }, null);
+  return { passes: problem === null, notRun: null };
 }

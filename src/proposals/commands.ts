@@ -26,7 +26,9 @@ function commandsOf({ url, text, command }: HelpText, source: ProposalSource, dr
     }
     const basis = { source: { url, line: index + 1, quote: line.trim() }, why: "command" as const };
     const proposal = toProposal(phrase, source, { ...basis, text: description });
-    return [{ proposal: { ...proposal, hints: [`The docs name ${command} ${name}.`] }, score: 3 - index / 1000 }];
+    // Of two commands, help shows the more important one first.
+    const score = 3 - index / 1000;
+    return [{ proposal: { ...proposal, hints: [`The docs name ${command} ${name}.`] }, score }];
   });
 }
 
@@ -52,13 +54,12 @@ function candidateOfTool(
   const task = `${phrase.verb} ${phrase.rest}`;
   const basis = { source: { url, line: 1, quote: sentence }, why: "tool" as const };
   const proposal = toProposal(phrase, source, { ...basis, text: description });
-  const title = proposal.title;
   return [
     {
       score: isReadOnly ? 2 : 2.5,
       proposal: {
         ...proposal,
-        text: `${title} with the MCP tools of ${source.product}. Write what you did and the result to result.md.`,
+        text: `${proposal.title} with the MCP tools of ${source.product}. Write what you did and the result to result.md.`,
         endGoal: `result.md has the result of this task: ${task}.`,
         hints: [`The server has the tool ${name}.`],
         needs: needsOf(task, description),
@@ -76,9 +77,10 @@ function phraseOf(description: string): Phrase | null {
 /** The phrase of "Creates a backup"; null if it has none. */
 export function thirdPersonPhrase(text: string): Phrase | null {
   const [first = "", ...rest] = text.split(" ");
-  const forms = [first.replace(/ies$/i, "y"), first.replace(/s$/i, ""), first.replace(/es$/i, "")];
-  for (const form of first.endsWith("s") ? forms : []) {
-    const phrase = toPhrase([form, ...rest].join(" "), () => true);
+  if (!first.endsWith("s")) return null;
+  // Of "copies", "creates" and "pushes".
+  for (const verb of [first.replace(/ies$/i, "y"), first.replace(/s$/i, ""), first.replace(/es$/i, "")]) {
+    const phrase = toPhrase([verb, ...rest].join(" "), () => true);
     if (phrase !== null) return phrase;
   }
   return null;

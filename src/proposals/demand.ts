@@ -57,9 +57,9 @@ const listFieldReports = (ctx: Context, org: OrgId): Demand[] =>
 
 /** Pages that agents outside read or asked for, and that no run has read. */
 function listReadOutside(ctx: Context, org: OrgId, { docsUrl }: ProposalSource, { pages }: DocsMap): Demand[] {
-  const tested = new Set(pages.map(({ url }) => pageKey(url)));
+  const readPages = new Set(pages.map(({ url }) => pageKey(url)));
   return listTrafficOf(ctx, org, docsUrl)
-    .filter(({ url }) => !tested.has(url))
+    .filter(({ url }) => !readPages.has(url))
     .map(({ url, times }) => ({ why: "field_traffic", url, topic: topicOfUrl(url), evidence: url, times }));
 }
 
@@ -67,11 +67,10 @@ const isInDocs = (docsUrl: string, url: string): boolean => httpUrl(url)?.host =
 
 /** The words of the last segment of a path: `/guides/rotate-keys.md` is about `rotate keys`. */
 function topicOfUrl(address: string): string {
-  const segments =
-    httpUrl(address)
-      ?.pathname.split("/")
-      .filter((segment) => !/^(index(\.\w+)?)?$/.test(segment)) ?? [];
-  return (decodePercent(segments.at(-1) ?? "") ?? "")
+  const segments = httpUrl(address)?.pathname.split("/") ?? [];
+  const isIndex = (segment: string) => /^(index(\.\w+)?)?$/.test(segment);
+  const last = segments.findLast((segment) => !isIndex(segment)) ?? "";
+  return (decodePercent(last) ?? "")
     .replace(/\.[a-z]{2,5}$/i, "")
     .replace(/[^\p{L}\p{N}.]+/gu, " ")
     .trim()

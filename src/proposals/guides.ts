@@ -5,7 +5,7 @@ import { contentStems, hasSecondOrder, isClear, nameTest, type Phrase, toPhrase 
 import type { ProposalPage, ProposalReason, ProposalSource } from "./proposal.ts";
 
 /** Pages that are about the project rather than about its use, by path or title. */
-const otherKind =
+const aboutProject =
   /\b(change-?logs?|changes|history|release-?(notes?|process)?s?|releasing|what-?s-?new|news|blog|posts|upgrad\w+|updating|migrat\w+|deprecat\w+|contribut\w+|develop(ers?|ment)?|hacking|internals?|architecture|roadmap|comparisons?|alternatives|benchmarks?|licen[cs]es?|code-of-conduct|governance|community|support|sponsors?|credits|authors|translations?|glossary|about|rfcs?|style-?guides?|best-?practices?|versioned|archived|design|philosophy|policy|policies|issues?|pull-?requests?|bugs|security)\b/i;
 /** Pages that explain how to do things. */
 const guide =
@@ -60,20 +60,21 @@ export function candidatesOfGuides(source: ProposalSource, drop: Drop): Candidat
   const pages = source.readme ? [source.readme, ...source.pages] : source.pages;
   const isName = nameTest(pages.map(({ markdown }) => markdown));
   const links = countLinks(pages);
-  const tutorials = pages.flatMap(({ url }) => tutorialFolder.exec(url)?.[0] ?? []);
+  const tutorialFolders = pages.flatMap(({ url }) => tutorialFolder.exec(url)?.[0] ?? []);
   return pages.flatMap((page, position) => {
     const path = pathOf(page.url);
-    if (otherKind.test(path.replaceAll(" ", "-")) || otherKind.test(page.title)) {
+    if (aboutProject.test(path.replaceAll(" ", "-")) || aboutProject.test(page.title)) {
       drop("page_kind");
       return [];
     }
-    const score =
-      (guide.test(path) || page === source.readme ? 2 : 0) -
-      (reference.test(path) ? 2 : 0) +
-      Math.min(2, Math.log2((links.get(addressOf(page.url)) ?? 0) + 1) / 2) -
-      position / pages.length;
+    const isGuide = guide.test(path) || page === source.readme;
+    const linksToPage = links.get(addressOf(page.url)) ?? 0;
+    const linkScore = Math.min(2, Math.log2(linksToPage + 1) / 2);
+    // Pages that are read first are more important.
+    const orderPenalty = position / pages.length;
+    const score = (isGuide ? 2 : 0) - (reference.test(path) ? 2 : 0) + linkScore - orderPenalty;
     const folder = tutorialFolder.exec(page.url)?.[0];
-    const isOfTutorial = tutorials.filter((each) => each === folder).length >= minTutorialPages;
+    const isOfTutorial = tutorialFolders.filter((each) => each === folder).length >= minTutorialPages;
     return candidatesOfPage(page, source, { isName, score, isOfTutorial, drop });
   });
 }
@@ -88,14 +89,14 @@ type PageFacts = {
 
 function candidatesOfPage(page: ProposalPage, source: ProposalSource, facts: PageFacts): Candidate[] {
   const parts = partsOf(page);
-  const isSteps = facts.isOfTutorial || hasSteps(page, parts, facts.isName);
+  const isTutorial = facts.isOfTutorial || hasSteps(page, parts, facts.isName);
   return parts.flatMap((part, index): Candidate[] => {
     const task = taskOf(part, facts.isName);
     if (task === null) {
       facts.drop("no_action");
       return [];
     }
-    if (isSteps && index > 0) {
+    if (isTutorial && index > 0) {
       facts.drop("step");
       return [];
     }
@@ -121,9 +122,10 @@ function candidatesOfPage(page: ProposalPage, source: ProposalSource, facts: Pag
 
 /** Whether a part shows only commands, and none of them names the product, such as what a cloud provider needs before. */
 function isOfAnotherProduct({ samples }: Part, product: string): boolean {
-  const isCommands = samples.every(({ language }) => /^(shell|session)$/.test(familyOf(language ?? "") ?? ""));
-  const letters = (text: string) => text.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, "");
-  return isCommands && !letters(samples.map(({ code }) => code).join("\n")).includes(letters(product));
+  const hasOnlyCommands = samples.every(({ language }) => /^(shell|session)$/.test(familyOf(language ?? "") ?? ""));
+  const lettersOf = (text: string) => text.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, "");
+  const code = samples.map((sample) => sample.code).join("\n");
+  return hasOnlyCommands && !lettersOf(code).includes(lettersOf(product));
 }
 
 type Task = { phrase: Phrase; why: ProposalReason; line: number; quote: string };
@@ -131,7 +133,8 @@ type Task = { phrase: Phrase; why: ProposalReason; line: number; quote: string }
 function taskOf(part: Part, isName: (word: string) => boolean): Task | null {
   const { heading, page } = part;
   const text = plainText(heading.text).trim();
-  if (/^`[^`]*`$/.test(heading.text.trim())) return null;
+  const isCode = /^`[^`]*`$/.test(heading.text.trim());
+  if (isCode) return null;
   const quote = page.markdown.split("\n")[heading.line - 1]?.replace(/^#+\s*/, "") || text;
   if (troubleshooting.test(pathOf(page.url)) && symptom.test(text)) {
     if (placeholder.test(quote) || /\bXX/.test(text)) return null;
@@ -158,7 +161,7 @@ const saysLittle = (phrase: Phrase, part: Part, product: string): boolean =>
 const presupposed = /\b(existing|current|broken|failing)\b/i;
 
 /** What the reader has already, such as the one that the page sets up: "Test the cluster". */
-const possessed = /^(the|your) ([\p{L}-]+(?: [\p{L}-]+){0,2})$/u;
+const definiteObject = /^(?:the|your) ([\p{L}-]+(?: [\p{L}-]+){0,2})$/u;
 /** What follows something else rather than being done for itself. */
 const trial = /^(test|verify|check|try)$/;
 /** An identifier, such as `toMatchScreenshot`, is a thing of the product. */
@@ -166,11 +169,11 @@ const identifier = /[a-z][A-Z]|[_\d]/;
 
 /** Whether a task acts on something that only the example of its page has. It is none if the page itself is about it. */
 function isOfAnExample({ verb, rest }: Phrase, { above }: Part, product: string): boolean {
-  const [, , object] = possessed.exec(rest) ?? [];
+  const [, object] = definiteObject.exec(rest) ?? [];
   if (object === undefined || identifier.test(object)) return false;
   if (trial.test(verb)) return true;
-  const known = new Set(contentStems(`${product} ${above.join(" ")}`));
-  return !contentStems(object).some((stem) => known.has(stem));
+  const stemsOfTopic = contentStems(`${product} ${above.join(" ")}`);
+  return !contentStems(object).some((stem) => stemsOfTopic.includes(stem));
 }
 
 /** Words that say what kind of page it is, not what it is about. */
@@ -213,7 +216,8 @@ const subject =
 /** The first sentence of a part that names a purpose. */
 function sentenceTask({ heading, text }: Part, isName: (word: string) => boolean): Task | null {
   for (const [index, line] of text.split("\n").entries()) {
-    if (/^\s*(```|~~~|\||#|>|:::|<)/.test(line)) continue;
+    const isProse = !/^\s*(```|~~~|\||#|>|:::|<)/.test(line);
+    if (!isProse) continue;
     for (const sentence of line.split(/(?<=[.!?:])\s+(?=[A-Z])/)) {
       const plain = plainText(sentence)
         .replace(/[*_]/g, "")
@@ -231,15 +235,12 @@ function sentenceTask({ heading, text }: Part, isName: (word: string) => boolean
   return null;
 }
 
-function scoreOf(part: Part, { rest }: Phrase, why: ProposalReason): number {
+function scoreOf({ heading, text }: Part, { rest }: Phrase, why: ProposalReason): number {
   const words = rest.split(" ").length;
-  const byReason = { heading: 1.5, symptom: 1.5, tutorial: 1.5 } as Partial<Record<ProposalReason, number>>;
-  return (
-    (byReason[why] ?? 0) +
-    (part.heading.level <= 2 ? 0.8 : 0) +
-    Math.min(1, part.text.length / 1500) +
-    (words >= 2 && words <= 7 ? 1 : 0)
-  );
+  const reasonScore = why === "sentence" ? 0 : 1.5;
+  const levelScore = heading.level <= 2 ? 0.8 : 0;
+  const lengthScore = Math.min(1, text.length / 1500);
+  return reasonScore + levelScore + lengthScore + (words >= 2 && words <= 7 ? 1 : 0);
 }
 
 /** The parts of a page; the first is what stands above the first heading or below the title. */
@@ -251,10 +252,11 @@ function partsOf(page: ProposalPage): Part[] {
   ];
   return headings.map((heading, index) => {
     const next = headings[index + 1]?.line ?? lines.length + 1;
-    const end = headings.slice(index + 1).find(({ level }) => level <= heading.level)?.line ?? lines.length + 1;
-    const own = page.samples.filter(({ line }) => line >= heading.line && line < (index === 0 ? next : end));
+    const sectionEnd = headings.slice(index + 1).find(({ level }) => level <= heading.level)?.line ?? lines.length + 1;
+    const samplesEnd = index === 0 ? next : sectionEnd;
+    const samples = page.samples.filter(({ line }) => line >= heading.line && line < samplesEnd);
     const text = lines.slice(heading.line - 1, next - 1).join("\n");
-    return { page, heading, text, above: textsAbove(headings, index), samples: own };
+    return { page, heading, text, above: textsAbove(headings, index), samples };
   });
 }
 
@@ -269,26 +271,25 @@ function titleOf({ title, headings, url }: ProposalPage): string {
     .replaceAll(/[-_]+/g, " ");
 }
 
-/** The title of the page, and the headings that one of them is below. */
+/** The title of the page, and the headings that one of them is below; empty for the title. */
 function textsAbove(headings: Heading[], index: number): string[] {
-  const above: Heading[] = [];
+  if (index === 0) return [];
+  const above: string[] = [];
   let { level } = headings[index]!;
   for (const heading of headings.slice(1, index).reverse()) {
     if (heading.level >= level) continue;
-    above.unshift(heading);
+    above.unshift(heading.text);
     level = heading.level;
   }
-  return [headings[0]!, ...above].slice(0, index === 0 ? 0 : undefined).map(({ text }) => text);
+  return [headings[0]!.text, ...above];
 }
 
 /** Whether the sections of a page are the steps of one task: they are numbered, or it is a tutorial of actions. */
 function hasSteps(page: ProposalPage, parts: Part[], isName: (word: string) => boolean): boolean {
   const sections = parts.slice(1).filter(({ heading }) => heading.level > 1);
   if (sections.length < 3) return false;
-  const share = (test: (part: Part) => boolean) => sections.filter(test).length / sections.length;
-  if (share(({ heading }) => /^(step )?\d+[.:)]/i.test(heading.text)) >= minStepShare) return true;
-  return (
-    tutorial.test(`${pathOf(page.url).replaceAll(" ", "-")} ${page.title}`) &&
-    share(({ heading }) => toPhrase(heading.text, isName) !== null) >= minStepShare
-  );
+  const areMany = (test: (part: Part) => boolean) => sections.filter(test).length / sections.length >= minStepShare;
+  if (areMany(({ heading }) => /^(step )?\d+[.:)]/i.test(heading.text))) return true;
+  const isTutorial = tutorial.test(`${pathOf(page.url).replaceAll(" ", "-")} ${page.title}`);
+  return isTutorial && areMany(({ heading }) => toPhrase(heading.text, isName) !== null);
 }

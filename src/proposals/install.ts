@@ -18,7 +18,8 @@ const proofs: [RegExp, (name: string) => string][] = [
   [/^gem/, (name) => `gem list --exact ${name}`],
 ];
 
-const plain = (name: string) =>
+/** A name as packages and products share it: `acme` of `Acme.js`. */
+const baseNameOf = (name: string) =>
   name
     .toLowerCase()
     .replace(/[^\p{L}\p{N}]/gu, "")
@@ -27,14 +28,11 @@ const plain = (name: string) =>
 /** Installing exactly the product, proved by its package manager; null if the docs don't name the command. */
 export function installCandidate(source: ProposalSource): Candidate | null {
   const pages = source.readme ? [source.readme, ...source.pages] : source.pages;
-  const found = pages.flatMap((page) => {
-    const place = findInstall(page, source.product);
-    return place === null ? [] : [{ page, place }];
-  });
+  const installs = pages.flatMap((page) => findInstall(page, source.product) ?? []);
   // Extras such as `acme[async]` are for later, and Homebrew isn't everywhere.
-  const isPlain = ({ quote, manager }: Place) => !quote.includes("[") && !manager.startsWith("brew");
-  const best = found.find(({ place }) => isPlain(place)) ?? found[0];
-  return best === undefined ? null : toCandidate(source, best.page, best.place);
+  const isPlain = ({ quote, manager }: Install) => !quote.includes("[") && !manager.startsWith("brew");
+  const best = installs.find(isPlain) ?? installs[0];
+  return best === undefined ? null : toCandidate(source, best);
 }
 
 /** The page that shows the product first, by its title. */
@@ -47,30 +45,30 @@ const maxFirstHeadings = 4;
 function findFirstTask(source: ProposalSource): Phrase | null {
   const isName = nameTest(source.pages.map(({ markdown }) => markdown));
   const page = listPages(source).find(({ title }) => firstUse.test(title));
-  const phrases = page?.headings.slice(0, maxFirstHeadings).map(({ text }) => toPhrase(plainText(text), isName)) ?? [];
-  return (
-    phrases.find(
-      (phrase) =>
-        phrase !== null && phrase.verb !== "install" && !isNamedIn(source.product, phrase.rest) && isClear(phrase),
-    ) ?? null
-  );
+  const headings = page?.headings.slice(0, maxFirstHeadings) ?? [];
+  const phrases = headings.flatMap(({ text }) => toPhrase(plainText(text), isName) ?? []);
+  const isFirstTask = (phrase: Phrase) =>
+    phrase.verb !== "install" && !isNamedIn(source.product, phrase.rest) && isClear(phrase);
+  return phrases.find(isFirstTask) ?? null;
 }
 
-type Place = { line: number; quote: string; manager: string; name: string };
+/** A command that installs the product, and where docs name it. */
+type Install = { url: string; line: number; quote: string; manager: string; name: string };
 
-function findInstall({ markdown }: ProposalPage, product: string): Place | null {
+function findInstall({ url, markdown }: ProposalPage, product: string): Install | null {
   for (const [index, line] of markdown.split("\n").entries()) {
     const [, quote, manager, , name] = command.exec(line.slice(0, 500)) ?? [];
-    if (quote && manager && name && plain(name) === plain(product)) return { line: index + 1, quote, manager, name };
+    if (quote && manager && name && baseNameOf(name) === baseNameOf(product))
+      return { url, line: index + 1, quote, manager, name };
   }
   return null;
 }
 
-function toCandidate(source: ProposalSource, { url }: ProposalPage, place: Place): Candidate {
+function toCandidate(source: ProposalSource, { url, line, quote, manager, name }: Install): Candidate {
   const { product, docsUrl } = source;
   const { verb, rest } = findFirstTask(source) ?? { verb: "show", rest: "with a minimal example that it works" };
   const task = `${verb} ${rest}`;
-  const proof = proofs.find(([pattern]) => pattern.test(place.manager))?.[1](place.name);
+  const [, toProof] = proofs.find(([pattern]) => pattern.test(manager)) ?? [];
   return {
     score: 6,
     proposal: {
@@ -79,12 +77,12 @@ function toCandidate(source: ProposalSource, { url }: ProposalPage, place: Place
       endGoal: `${product} is installed, and solution.md has the commands and code that it takes to ${task}, with their output and without an error.`,
       additionalUrls: [{ url: docsUrl }],
       tags: ["onboard"],
-      declaredChecks: proof === undefined ? [] : [{ command: proof, contains: place.name }],
+      declaredChecks: toProof === undefined ? [] : [{ command: toProof(name), contains: name }],
       checksNotRun: null,
       hints: [],
       needs: ["workspace"],
       by: "rules",
-      source: { url, line: place.line, quote: place.quote },
+      source: { url, line, quote },
       docsOwnWords: false,
       why: "command",
     },

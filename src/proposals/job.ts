@@ -71,19 +71,18 @@ async function makeProposals(ctx: Context, host: RunHost, lease: Lease, stop: Ab
   const readMs = Math.round(ctx.monotonicNow() - startedAt);
   if ("refusal" in reading) {
     const { refusal, url } = reading;
-    const failed = failedColumns(ctx, refusal, `${url} was not read: ${refusalTexts[refusal]}.`);
-    return (tx) => tx.update(proposalSets).set(failed).where(ofLease(lease)).run();
+    const failure = failedColumns(ctx, refusal, `${url} was not read: ${refusalTexts[refusal]}.`);
+    return (tx) => tx.update(proposalSets).set(failure).where(ofLease(lease)).run();
   }
   const source = toSource(request, reading, count);
   const { proposals: ofDocs, dropped, costUsd } = await proposeFromDocs(ctx, row, source, stop);
-  const demand = request.includeDemand === false ? [] : proposeFromDemand(ctx, org, source);
+  const ofDemand = request.includeDemand === false ? [] : proposeFromDemand(ctx, org, source);
   const { tryChecks } = await import("./check-trials.ts");
   const trialRequest = { org, id: `${row.id}-${lease.attempt}`, request, stop };
-  const mixed = mixProposals(ofDocs, demand, count);
-  const { proposals, droppedCount } = await tryChecks(ctx, host, mixed, trialRequest);
-  const passing = droppedCount === 0 ? [] : [{ reason: "check_passes" as const, count: droppedCount }];
+  const allProposals = mixProposals(ofDocs, ofDemand, count);
+  const { proposals, droppedCount } = await tryChecks(ctx, host, allProposals, trialRequest);
+  const droppedByTrials = droppedCount === 0 ? [] : [{ reason: "check_passes" as const, count: droppedCount }];
   const { clean } = createRedaction(listModelSecrets(ctx, org));
-  const redacted = mapTexts(proposals, clean) as TaskProposal[];
   // Files may be large, and nothing needs them anymore.
   const { files: _, ...requestWithoutFiles } = request;
   return (tx) =>
@@ -95,8 +94,8 @@ async function makeProposals(ctx: Context, host: RunHost, lease: Lease, stop: Ab
         pages: reading.pages.length,
         readMs,
         costUsd,
-        proposals: redacted,
-        dropped: [...dropped, ...passing],
+        proposals: mapTexts(proposals, clean) as TaskProposal[],
+        dropped: [...dropped, ...droppedByTrials],
         completedAt: endedAt(ctx.now(), proposalSets.createdAt),
       })
       .where(ofLease(lease))
@@ -114,17 +113,16 @@ async function proposeFromDocs(
   const { model } = row.request;
   if (model === undefined) return { ...ofRules, costUsd: 0 };
   const ofModel = await proposeWithModel(ctx, row, model, source, stop);
-  const fresh = ofRules.proposals.filter((proposal) => !ofModel.proposals.some((other) => saysSame(other, proposal)));
-  return { ...ofModel, proposals: [...ofModel.proposals, ...fresh].slice(0, source.count) };
+  const others = ofRules.proposals.filter((proposal) => !ofModel.proposals.some((each) => saysSame(each, proposal)));
+  return { ...ofModel, proposals: [...ofModel.proposals, ...others].slice(0, source.count) };
 }
 
-/** What agents asked for gets up to half of the places, at the end. */
-function mixProposals(ofDocs: TaskProposal[], demand: TaskProposal[], count: number): TaskProposal[] {
+/** What agents asked for gets up to half of the places, at the end, and those that `ofDocs` leaves. */
+function mixProposals(ofDocs: TaskProposal[], ofDemand: TaskProposal[], count: number): TaskProposal[] {
   const titles = new Set(ofDocs.map(({ title }) => title.toLowerCase()));
-  const fresh = demand.filter(({ title }) => !titles.has(title.toLowerCase()));
   const places = Math.max(count - ofDocs.length, Math.floor(count * demandShare));
-  const chosen = fresh.slice(0, places);
-  return [...ofDocs.slice(0, count - chosen.length), ...chosen];
+  const additions = ofDemand.filter(({ title }) => !titles.has(title.toLowerCase())).slice(0, places);
+  return [...ofDocs.slice(0, count - additions.length), ...additions];
 }
 
 function toJobFailure(error: unknown): unknown {

@@ -33,6 +33,9 @@ const ModelProposal = Type.Object({
 });
 type ModelProposal = Static<typeof ModelProposal>;
 
+/** Proposals of a model that are looked at. */
+const maxAnswers = 5 * maxProposals;
+
 /** What is wrong with a proposal of a model, by its position from 0. */
 export type ModelObjection = { index: number; reason: DropReason };
 
@@ -47,16 +50,18 @@ export function acceptModelProposals(
 ): ProposalResult & { objections: ModelObjection[] } {
   const proposals: TaskProposal[] = [];
   const objections: ModelObjection[] = [];
-  for (const [index, answer] of answers.slice(0, 5 * maxProposals).entries()) {
+  for (const [index, answer] of answers.slice(0, maxAnswers).entries()) {
     const proposal = Value.Check(ModelProposal, answer) ? toProposal(answer, source) : "invalid";
-    const reason = typeof proposal === "string" ? proposal : objectionTo(proposal, proposals, source.count);
-    if (reason !== null) objections.push({ index, reason });
-    else proposals.push(proposal as TaskProposal);
+    if (typeof proposal === "string") {
+      objections.push({ index, reason: proposal });
+      continue;
+    }
+    const reason = objectionTo(proposal, proposals, source.count);
+    if (reason === null) proposals.push(proposal);
+    else objections.push({ index, reason });
   }
-  const dropped = [...Map.groupBy(objections, ({ reason }) => reason)].map(([reason, { length }]) => ({
-    reason,
-    count: length,
-  }));
+  const byReason = Map.groupBy(objections, ({ reason }) => reason);
+  const dropped = [...byReason].map(([reason, { length }]) => ({ reason, count: length }));
   return { proposals, dropped, objections };
 }
 
@@ -75,12 +80,16 @@ function toProposal(answer: ModelProposal, source: ProposalSource): TaskProposal
   if (!isRoot && sameAddress(answer.startUrl, page.url)) return "answer_as_start";
   if (!hostsOf(answer).every((host) => hostsRead(source).has(host))) return "unknown_host";
   if (!answer.declaredChecks.every(isUsable)) return "invalid";
-  const task = `${answer.title}\n${answer.text}\n${answer.endGoal}`;
-  if (answer.declaredChecks.some(({ contains }) => contains && holds(task, contains))) return "check_in_task";
-  if (repeatsDocs(answer, page, match.line)) return "docs_own_words";
   const { title, text, endGoal, declaredChecks } = answer;
+  const task = `${title}\n${text}\n${endGoal}`.toLowerCase();
+  const isInTask = ({ contains }: DeclaredCheck) => contains && task.includes(contains.trim().toLowerCase());
+  if (declaredChecks.some(isInTask)) return "check_in_task";
+  if (repeatsDocs(answer, page, match.line)) return "docs_own_words";
   return {
-    ...{ title, text, endGoal, declaredChecks },
+    title,
+    text,
+    endGoal,
+    declaredChecks,
     additionalUrls: [{ url: source.docsUrl }],
     tags: ["docs"],
     checksNotRun: null,
@@ -106,8 +115,6 @@ function isUsable(check: DeclaredCheck): boolean {
 const sameAddress = (url: string, other: string): boolean =>
   url === other || (URL.canParse(url) && URL.canParse(other) && pageKey(url) === pageKey(other));
 
-const holds = (text: string, part: string): boolean => text.toLowerCase().includes(part.trim().toLowerCase());
-
 /** Hosts of all URLs that a proposal names. Those reserved for examples are nobody's. */
 const hostsOf = ({ title, text, endGoal, startUrl, declaredChecks }: ModelProposal): string[] =>
   [...[title, text, endGoal, startUrl, JSON.stringify(declaredChecks)].join(" ").matchAll(/https?:\/\/[^\s"'<>)\\]+/gi)]
@@ -127,7 +134,7 @@ function hostsRead({ docsUrl, pages, apiDescriptions }: ProposalSource): Set<str
 /** Whether most words of the goal are in the heading above the quote, or in the quote. */
 function repeatsDocs({ endGoal, quote }: ModelProposal, { headings }: ProposalPage, line: number): boolean {
   const heading = headings.findLast((each) => each.line <= line)?.text ?? "";
-  const goal = new Set(contentStems(endGoal));
-  const ofText = (text: string) => goal.intersection(new Set(contentStems(text))).size / Math.max(1, goal.size);
-  return ofText(heading) > maxOwnWords || ofText(quote) > maxOwnWords;
+  const stems = new Set(contentStems(endGoal));
+  const shareIn = (text: string) => stems.intersection(new Set(contentStems(text))).size / Math.max(1, stems.size);
+  return shareIn(heading) > maxOwnWords || shareIn(quote) > maxOwnWords;
 }

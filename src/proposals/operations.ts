@@ -54,22 +54,24 @@ function candidatesOf(
   }
   const item = api.operations.find((other) => other.method === "get" && isItemOf(other.path, path));
   const error = documentedErrors.find((status) => status in object(value.responses));
-  if (!creation.test(summary) || value.deprecated === true || (item === undefined && error === undefined)) {
+  const hasResult = item !== undefined || error !== undefined;
+  if (!creation.test(summary) || value.deprecated === true || !hasResult) {
     drop("no_action");
     return [];
   }
   const remove = item && api.operations.find((other) => other.method === "delete" && other.path === item.path);
-  const noun = nounOf(path);
-  const score = 4 - path.split("/").length / 2 + (guides.includes(path) || guides.toLowerCase().includes(noun) ? 2 : 0);
+  const isInGuides = guides.includes(path) || guides.toLowerCase().includes(nounOf(path));
+  // Operations with a short path are the main ones.
+  const score = 4 - path.split("/").length / 2 + (isInGuides ? 2 : 0);
   const base = { operation, api, source };
   const tasks: Candidate[] = [];
   if (item !== undefined) {
-    const created = toTask(base, `${summary}, then read it back`, "the response of reading it back", "core");
+    const proposal = toTask(base, `${summary}, then read it back`, "the response of reading it back", "core");
     const check = readBackCheck(operation, api);
-    if (check === null) tasks.push({ score, proposal: created });
+    if (check === null) tasks.push({ score, proposal });
     else {
-      const text = `${created.text} Name it ${createdName}.`;
-      tasks.push({ score: score + 1, proposal: { ...created, text, declaredChecks: [check] } });
+      const text = `${proposal.text} Name it ${createdName}.`;
+      tasks.push({ score: score + 1, proposal: { ...proposal, text, declaredChecks: [check] } });
     }
   }
   if (remove !== undefined)
@@ -123,11 +125,11 @@ const isOpen = ({ value }: Operation, { document }: Api): boolean => {
 /** The request that lists what was created, if it has a name and the list needs no other value than a key. */
 function readBackCheck({ path, value }: Operation, api: Api): TaskProposal["declaredChecks"][number] | null {
   const list = api.operations.find((other) => other.method === "get" && other.path === path);
-  const body = object(
-    object(object(object(resolveRef(api.document, value.requestBody)).content)["application/json"]).schema,
-  );
-  const fields = object(object(resolveRef(api.document, body)).properties);
-  if (!list || path.includes("{") || api.server === null || !("name" in fields)) return null;
+  const { content } = object(resolveRef(api.document, value.requestBody));
+  const { schema } = object(object(content)["application/json"]);
+  const { properties } = object(resolveRef(api.document, object(schema)));
+  const hasName = "name" in object(properties);
+  if (!list || path.includes("{") || api.server === null || !hasName) return null;
   const url = `${api.server}${path}`;
   if (isOpenList(list, api)) return { url, contains: createdName };
   const schemes = Object.values(object(object(api.document.components).securitySchemes)).map(object);
@@ -141,11 +143,10 @@ const isOpenList = (list: Operation, api: Api): boolean =>
   (list.value.security ?? api.document.security) === undefined || isOpen(list, api);
 
 function returnsJson({ responses }: Fields, document: Fields): boolean {
-  return Object.entries(object(responses)).some(
-    ([status, response]) =>
-      /^2/.test(status) &&
-      Object.keys(object(object(resolveRef(document, response)).content)).some((type) => /json/.test(type)),
-  );
+  return Object.entries(object(responses)).some(([status, response]) => {
+    const { content } = object(resolveRef(document, response));
+    return status.startsWith("2") && Object.keys(object(content)).some((type) => type.includes("json"));
+  });
 }
 
 const isItemOf = (path: string, collection: string): boolean =>

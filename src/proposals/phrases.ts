@@ -43,6 +43,7 @@ const vagueVerbs = new Set(
   show specify type use view`.split(/\s+/),
 );
 
+/** The verb of each gerund: `make` of `making`, `run` of `running`, `back up` of `backing up`. */
 const gerunds = new Map(
   [...verbs].flatMap((verb) => {
     const [first = "", ...rest] = verb.split(" ");
@@ -67,6 +68,7 @@ const adverbs = /\b(properly|quickly|simply|easily|correctly|just|ways|manually)
 /** Objects that say nothing alone. */
 const generic =
   /^(apis?|functionality|features?|states?|versions?|types?|data|options?|values?|objects?|names?|fields?|items?|results?|outputs?|inputs?|methods?|parameters?|arguments?|behaviors?|defaults?|changes|instances?|modes?|elements?|information|things?|configurations?|properties|property|settings?)$/i;
+/** What introduces a task: `How to`, `Step 2:`, `1.3`. */
 const lead =
   /^(how (?:to|do i|do you|can i|can you)|recipe:|task:|tutorial:|example:|guide:|step \d+[.:)]?|\d+(?:\.\d+)*[.)]?)\s+/i;
 
@@ -79,7 +81,12 @@ const contributors =
 /** A word, or each part of one with hyphens, that only a title writes with a capital. */
 const titleWord = /(?<![^\s“"‘-])[A-Z][a-z]*(?![^\s”"’',-])/g;
 const code = /[(){}<>=[\]|]|\w\.\w+\(|::|^\W|https?:|\s[+&/–—-]\s/;
-const small = new Set(
+/** The anchor of a heading: `{#back-up}`. */
+const anchor = /\s*\{#[^}]*\}\s*$/;
+/** Markup of code and emphasis; not the `_` within a name. */
+const emphasis = /[`*]|(?<![\p{L}\p{N}_])_(?=\S)|(?<=\S)_(?![\p{L}\p{N}_])/gu;
+/** Words without a meaning of their own. */
+const functionWords = new Set(
   "a an the of to for in on with without and or by from as at be your you that if into using via through not its all any".split(
     " ",
   ),
@@ -88,7 +95,7 @@ const small = new Set(
 /** Words in lower case that carry the meaning, without endings, to compare tasks. */
 export const contentStems = (text: string): string[] =>
   (text.toLowerCase().match(/[\p{L}\p{N}][\p{L}\p{N}.+_-]*/gu) ?? [])
-    .filter((word) => !small.has(word))
+    .filter((word) => !functionWords.has(word))
     .map((word) => word.replace(/ies$/, "y").replace(/(ing|ed|es|s|e)$/, ""))
     // “Logging” and “log” have the same stem.
     .map((stem) => stem.replace(/([^aeiou\d])\1$/, "$1"));
@@ -98,18 +105,19 @@ export const contentStems = (text: string): string[] =>
  * word is a name.
  */
 export function toPhrase(text: string, isName: (word: string) => boolean): Phrase | null {
-  const clean = text
-    .replace(/\s*\{#[^}]*\}\s*$/, "")
+  const words = text
+    .replace(anchor, "")
     .replace(lead, "")
-    .replace(/[`*]|(?<![\p{L}\p{N}_])_(?=\S)|(?<=\S)_(?![\p{L}\p{N}_])/gu, "")
+    .replace(emphasis, "")
     .replace(/\s+\([^)]*\)$/, "")
     .replace(/[?.:!\s]+$/, "")
-    .trim();
-  const words = clean.split(/\s+/);
+    .trim()
+    .split(/\s+/);
   for (const length of [2, 1]) {
     const head = words.slice(0, length).join(" ").toLowerCase();
     const verb = gerunds.get(head) ?? (verbs.has(head) ? head : null);
     if (verb === null) continue;
+    // "Creating and listing buckets" is "create and list buckets".
     const rest = words
       .slice(length)
       .map((word, i, all) => (all[i - 1] === "and" ? (gerunds.get(word.toLowerCase()) ?? word) : word));
@@ -119,12 +127,13 @@ export function toPhrase(text: string, isName: (word: string) => boolean): Phras
 }
 
 function isAction(head: string, rest: string[]): boolean {
-  const next = rest[0] ?? "";
+  const [next = "", afterNext = ""] = rest;
   const isObject = determiner.test(next.toLowerCase()) || /^[a-z]+ed$/.test(next);
   const isPlural = /^[A-Za-z]?[a-z]{2,}s$/.test(next);
-  if (nouns.has(head) && !isObject && !(isPlural && preposition.test(rest[1] ?? ""))) return false;
-  if (nounGerunds.has(head) && !isObject && !(isPlural && (rest.length === 1 || preposition.test(rest[1] ?? ""))))
-    return false;
+  const isPluralBeforePreposition = isPlural && preposition.test(afterNext);
+  const isOnlyPlural = isPlural && rest.length === 1;
+  if (nouns.has(head) && !isObject && !isPluralBeforePreposition) return false;
+  if (nounGerunds.has(head) && !isObject && !isPluralBeforePreposition && !isOnlyPlural) return false;
   if (head === "access" && next === "to") return false;
   return !/^(and|or|&|\/|,|by|is|are|up|of|vs\.?)$/i.test(next);
 }
@@ -146,7 +155,7 @@ export function hasSecondOrder({ rest }: Phrase): boolean {
 /** Whether a task can be understood without its page, and says what is acted on. */
 export function isClear({ verb, rest }: Phrase): boolean {
   const stems = contentStems(rest);
-  const object = rest.split(" ").filter((word) => !small.has(word.toLowerCase()));
+  const object = rest.split(" ").filter((word) => !functionWords.has(word.toLowerCase()));
   if (object.length === 1 && generic.test(object[0]!)) return false;
   if (preposition.test(rest) && !intransitiveVerbs.has(verb)) return false;
   const min = vagueVerbs.has(verb) ? 2 : 1;

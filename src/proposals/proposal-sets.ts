@@ -6,16 +6,17 @@ import { endedAt } from "../db/rows.ts";
 import { proposalSets } from "../db/tables/proposals.ts";
 import { AppError, invalidField, notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
-import { enqueue, type NewJob } from "../jobs/queue.ts";
+import { enqueue } from "../jobs/queue.ts";
 import { getModel } from "../models/models.ts";
 import { objectionToAddress } from "../providers/providers.ts";
 import { checkBudget } from "../runs/budgets.ts";
 import { checkHttpUrl, toIso } from "../schema.ts";
+import { round } from "../stats/repeats.ts";
 import type { DroppedCandidates, TaskProposal } from "./proposal.ts";
 import { type AcceptedProposalRequest, maxFileChars, type ProposalRequest, type ProposalSet } from "./schema.ts";
 
 /** How long a set is kept. */
-export const keptMs = 30 * 24 * 3600_000;
+export const proposalRetentionMs = 30 * 24 * 3600_000;
 /** Sets of an organization that wait or are worked on. */
 const maxUnfinished = 5;
 
@@ -63,7 +64,8 @@ export async function requestProposals(
       });
     tx.insert(proposalSets).values(row).run();
     recordAudit(ctx, org, "proposal_set.requested", { id: row.id }, changesOf({}, { docsUrl, model }));
-    enqueue(ctx, tx, jobOf(row));
+    const { host } = new URL(docsUrl);
+    enqueue(ctx, tx, { pool: "runs", kind: "proposal", subject: row.id, orgId: org, host, maxAttempts: 3 });
   });
   ctx.signals.jobQueued.emit();
   return { proposalSetId: row.id, statusUrl: `${ctx.baseUrl()}/api/v1/proposals/${row.id}` };
@@ -88,16 +90,6 @@ function checkRequest(ctx: Context, org: OrgId, request: ProposalRequest): void 
   // No prompt: only the budget of the organization applies.
   checkBudget(ctx, org, null);
 }
-
-/** The job that makes a set. */
-const jobOf = ({ id, orgId, request }: ProposalSetRow): NewJob => ({
-  pool: "runs",
-  kind: "proposal",
-  subject: id,
-  orgId,
-  host: new URL(request.docsUrl).host,
-  maxAttempts: 3,
-});
 
 /** A skill without a description names no tasks. Throws bad_request that names the field. */
 export function checkSkill(field: string, text: string): void {
@@ -131,7 +123,7 @@ export function getProposalSetRow({ db }: Context, org: OrgId, id: string): Prop
   return row as ProposalSetRow;
 }
 
-/** What an update sets for a set that failed now. */
+/** The columns of `proposalSets` to update when a set fails. */
 export const failedColumns = (ctx: Context, failureCode: string, failureDetail: string) => ({
   status: "failed" as const,
   failureCode,
@@ -146,7 +138,7 @@ function toProposalSet(row: ProposalSetRow): ProposalSet {
     proposalSetId: id,
     status,
     docsUrl: request.docsUrl,
-    read: pages === null || readMs === null ? null : { pages, seconds: Math.round(readMs / 100) / 10 },
+    read: pages === null || readMs === null ? null : { pages, seconds: round(readMs / 1000, 1) },
     costUsd: costUsd === null ? null : Number(costUsd.toFixed(6)),
     proposals: proposals ?? [],
     dropped: dropped ?? [],
@@ -154,6 +146,6 @@ function toProposalSet(row: ProposalSetRow): ProposalSet {
     failure: code === null || detail === null ? null : { code, detail },
     createdAt: toIso(createdAt),
     completedAt: toIso(completedAt),
-    expiresAt: toIso(createdAt + keptMs),
+    expiresAt: toIso(createdAt + proposalRetentionMs),
   };
 }

@@ -4,10 +4,10 @@ import { codeOfCall } from "../agents/endings.ts";
 import { maxPriceOf } from "../agents/gateway/prices.ts";
 import type { Context, OrgId } from "../context.ts";
 import { proposalSets } from "../db/tables/proposals.ts";
-import { AppError } from "../errors.ts";
 import { turnOfOrg } from "../http/turns.ts";
 import { generate, type ModelMessage, readFailure } from "../models/generation.ts";
 import { gatewayOf, getModel, listModelSecrets } from "../models/models.ts";
+import { isCallableModel } from "../prompts/prompt-check.ts";
 import { createRedaction } from "../redaction/redaction.ts";
 import { announceSpending } from "../runs/announcements.ts";
 import { findOrgBudget, stateOf } from "../runs/budgets.ts";
@@ -22,9 +22,9 @@ import { defaultMaxUsd } from "./schema.ts";
 
 /** One call, and one that states what didn't hold. */
 const limits = { calls: 2, tokens: 400_000 };
-/** How long an abandoned response is still read, to learn its cost, in ms. */
+/** How long an abandoned response is still read, to learn its cost. */
 const drainMs = 3_000;
-/** Few tokens are shorter, in any language. */
+/** For an estimate that is rather too high: few tokens are shorter, in any language. */
 const bytesPerToken = 3;
 
 /** The proposals of a model that hold, and the cost of its calls in all attempts, in USD; null: unknown. */
@@ -33,18 +33,8 @@ export type ModelResult = ProposalResult & { costUsd: number | null };
 /** The models that an organization has chosen, for its agents or its judges, and can call. */
 export const listProposalModels = (ctx: Context, org: OrgId): string[] =>
   [...new Set([ctx.config.agentModel, ...judgeModelsOf(ctx, org)])].filter(
-    (model): model is string => model !== null && isCallable(ctx, org, model),
+    (model): model is string => model !== null && isCallableModel(ctx, org, model),
   );
-
-function isCallable(ctx: Context, org: OrgId, model: string): boolean {
-  try {
-    getModel(ctx, org, model);
-    return true;
-  } catch (error) {
-    if (error instanceof AppError) return false;
-    throw error;
-  }
-}
 
 /**
  * Proposes tasks with a model, which gets the pages as data and no tools. What doesn't hold is asked for once more, with the reasons. The calls
@@ -68,7 +58,7 @@ export async function proposeWithModel(
   const inputUsd = maxPriceOf(Buffer.byteLength(instructions + prompt) / bytesPerToken, 0, access) ?? 0;
   // The gateway limits the output of a call to what is left, whatever its input costs.
   const costUsd = leftUsd - inputUsd;
-  if (costUsd <= 0) throw toTooLow(inputUsd, leftUsd);
+  if (costUsd <= 0) throw toBudgetFailure(inputUsd, leftUsd);
   const failures: AgentFailure[] = [];
   const costs: (number | null)[] = [];
   const writes: Promise<void>[] = [];
@@ -97,12 +87,13 @@ export async function proposeWithModel(
         if (result !== null) break;
         throw failures[0] ?? toCallFailure(response.error, ctx.now(), clean);
       }
-      const fresh = readProposals(response.output);
-      answers = [...answers, ...fresh];
-      const { objections } = acceptModelProposals(source, fresh);
+      const newAnswers = readProposals(response.output);
+      answers = [...answers, ...newAnswers];
+      const { objections } = acceptModelProposals(source, newAnswers);
       result = acceptModelProposals(source, answers);
-      if (result.proposals.length >= source.count || (fresh.length > 0 && objections.length === 0)) break;
-      if (gatewaySession.spent().costUsd + inputUsd > costUsd) break;
+      const areAllUsable = newAnswers.length > 0 && objections.length === 0;
+      const canPayAnother = gatewaySession.spent().costUsd + inputUsd <= costUsd;
+      if (result.proposals.length >= source.count || areAllUsable || !canPayAnother) break;
       messages.push({ role: "assistant", content: response.text.slice(0, 40_000) || "(nothing)" });
       messages.push({ role: "user", content: toComplaint(objections) });
     }
@@ -132,7 +123,7 @@ function recordCost(
   });
 }
 
-const toTooLow = (inputUsd: number, leftUsd: number): AgentFailure =>
+const toBudgetFailure = (inputUsd: number, leftUsd: number): AgentFailure =>
   toAgentFailure(
     "run_limit",
     `the model would cost about $${inputUsd.toFixed(4)} to read the docs, and $${Math.max(0, leftUsd).toFixed(4)} is left; raise maxUsd or the budget of the month`,
@@ -145,4 +136,4 @@ function toCallFailure(error: unknown, nowMs: number, clean: (text: string) => s
 }
 
 const sumOf = (costs: (number | null)[]): number | null =>
-  costs.reduce((sum, usd) => (sum === null || usd === null ? null : sum + usd), 0 as number | null);
+  costs.includes(null) ? null : costs.reduce<number>((sum, usd) => sum + (usd ?? 0), 0);

@@ -4,19 +4,21 @@ import { candidatesOfGuides } from "./guides.ts";
 import { installCandidate } from "./install.ts";
 import { candidatesOfOperations } from "./operations.ts";
 import { contentStems, overlapOf } from "./phrases.ts";
-import type { DropReason, ProposalResult, ProposalSource, TaskProposal } from "./proposal.ts";
+import type { DropReason, ProposalReason, ProposalResult, ProposalSource, TaskProposal } from "./proposal.ts";
 import { candidatesOfSkill } from "./skills.ts";
 
 /** Two tasks with this share of the words of the shorter one in common are the same. */
 const sameShare = 0.5;
 const maxPerPage = 2;
-/** Of one source with many parts, such as an API description. */
+/** Reasons whose source has many parts, such as an API description. */
+const fileReasons: ReadonlySet<ProposalReason> = new Set(["operation", "command", "tool", "skill"]);
 const maxPerFile = 8;
 /** Weak candidates are only proposed up to this number of proposals. */
 const minProposals = 5;
 const maxPerTag: Record<string, number> = { onboard: 2, errors: 3, cleanup: 3 };
 /** What a task gains whose words are all those of `primaryTask`. */
 const primaryScore = 8;
+/** The share of the words of `primaryTask` from which a task is the primary one. */
 const minPrimaryShare = 0.5;
 
 /**
@@ -37,8 +39,8 @@ export function proposeTasks(source: ProposalSource): ProposalResult {
   ].map((candidate) => withPrimary(candidate, source.primaryTask));
   const proposals: TaskProposal[] = [];
   const isWeak = (candidate: Candidate) => candidate.isWeak === true && candidate.proposal.why !== "primary";
-  candidates.sort((a, b) => Number(isWeak(a)) - Number(isWeak(b)) || b.score - a.score);
-  for (const candidate of candidates) {
+  const sorted = candidates.toSorted((a, b) => b.score - a.score);
+  for (const candidate of [...sorted.filter((each) => !isWeak(each)), ...sorted.filter(isWeak)]) {
     const { proposal } = candidate;
     const isNeeded = !isWeak(candidate) || proposals.length < Math.min(minProposals, source.count);
     const reason = isNeeded ? objectionTo(proposal, proposals, source.count) : "needs_page";
@@ -51,9 +53,8 @@ export function proposeTasks(source: ProposalSource): ProposalResult {
 function objectionTo(proposal: TaskProposal, chosen: TaskProposal[], count: number): DropReason | null {
   const { title, source, tags, why } = proposal;
   if (chosen.some((other) => isSame(other, proposal))) return "duplicate";
-  const perPage =
-    why === "operation" || why === "command" || why === "tool" || why === "skill" ? maxPerFile : maxPerPage;
-  if (chosen.filter((other) => other.source.url === source.url).length >= perPage) return "over_count";
+  const maxPerSource = fileReasons.has(why) ? maxPerFile : maxPerPage;
+  if (chosen.filter((other) => other.source.url === source.url).length >= maxPerSource) return "over_count";
   const tag = tags[0] ?? "";
   const ofTag = chosen.filter((other) => other.tags[0] === tag).length;
   if (why !== "primary" && ofTag >= (maxPerTag[tag] ?? count)) return "over_count";
@@ -72,8 +73,8 @@ export const saysSame = (a: TaskProposal, b: TaskProposal): boolean =>
 function withPrimary(candidate: Candidate, primaryTask: string | null): Candidate {
   if (primaryTask === null) return candidate;
   const { proposal, score } = candidate;
-  const wanted = new Set(contentStems(primaryTask));
-  const share = wanted.size === 0 ? 0 : wanted.intersection(new Set(contentStems(proposal.title))).size / wanted.size;
+  const stems = new Set(contentStems(primaryTask));
+  const share = stems.intersection(new Set(contentStems(proposal.title))).size / Math.max(1, stems.size);
   if (share < minPrimaryShare) return { ...candidate, score: score + share };
   return { ...candidate, proposal: { ...proposal, why: "primary" }, score: score + primaryScore * share };
 }

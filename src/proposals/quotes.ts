@@ -16,6 +16,8 @@ const essenceOf = (text: string): string =>
     .join(" ")
     .toLowerCase();
 
+const countWords = (essence: string): number => essence.split(" ").filter((word) => word !== "").length;
+
 type QuoteMatch = { line: number } | { reason: "no_quote" | "quote_too_short" | "quote_not_on_page" };
 
 /**
@@ -27,10 +29,9 @@ export function findQuote(markdown: string, quote: string): QuoteMatch {
     .split(/…|\[?\.\.\.\]?/)
     .map(essenceOf)
     .filter((part) => part !== "");
-  const wordsOf = (part: string) => part.split(" ").length;
   if (parts.length === 0) return { reason: "no_quote" };
-  if (parts.reduce((sum, part) => sum + wordsOf(part), 0) < minWords) return { reason: "quote_too_short" };
-  if (parts.length > 1 && parts.some((part) => wordsOf(part) < minPartWords)) return { reason: "quote_too_short" };
+  if (countWords(parts.join(" ")) < minWords) return { reason: "quote_too_short" };
+  if (parts.length > 1 && parts.some((part) => countWords(part) < minPartWords)) return { reason: "quote_too_short" };
   const page = ` ${essenceOf(markdown)} `;
   let from = 0;
   let start = -1;
@@ -40,16 +41,7 @@ export function findQuote(markdown: string, quote: string): QuoteMatch {
     if (start < 0) start = index;
     from = index + part.length + 1;
   }
-  return {
-    line: lineOfWord(
-      markdown,
-      page
-        .slice(0, start + 1)
-        .trim()
-        .split(" ")
-        .filter(Boolean).length,
-    ),
-  };
+  return { line: lineOfWord(markdown, countWords(page.slice(0, start))) };
 }
 
 /** The line from 1 with the word that `before` words precede. */
@@ -57,7 +49,7 @@ function lineOfWord(markdown: string, before: number): number {
   const lines = markdown.split("\n");
   let words = 0;
   for (const [index, line] of lines.entries()) {
-    words += essenceOf(line).split(" ").filter(Boolean).length;
+    words += countWords(essenceOf(line));
     if (words > before) return index + 1;
   }
   return lines.length;

@@ -14,6 +14,9 @@ import type { ProposalRequest, SourceFile } from "./schema.ts";
 
 /** What is read for one set of proposals at most, and for how long. */
 const limits = { pages: 40, requests: 250, wallClockMs: 180_000 };
+/** Tool of the results with a `ReadingOutput`. It isn't imported: its file loads the whole explorer, which the service doesn't need. */
+const readingTool = "read_docs";
+const noHooks = { hide() {}, onEgress() {}, onWait() {}, onStart() {}, onEnd() {} };
 
 /** What was read, or why the docs can't be. */
 export type Reading = Pick<ProposalSource, "pages" | "apiDescriptions" | "mcpServers"> | Refusal;
@@ -34,7 +37,7 @@ export async function readSource(
   const task = { text: primaryTask ?? "", endGoal: primaryTask ?? null, startUrls: [docsUrl] };
   const reading = { apiUrl: openapiUrl ?? null, mcpUrl: mcpUrl ?? null };
   const order = toOrder(ctx, allow(), id, { ...task, reading, declaredChecks: [] }, {});
-  for await (const event of executor.run(order, { ...hooks, signal })) {
+  for await (const event of executor.run(order, { ...noHooks, signal })) {
     if (event.type !== "tool_result" || event.tool !== readingTool) continue;
     const output = event.output as ReadingOutput;
     if ("page" in output) pages.push(output.page);
@@ -44,8 +47,6 @@ export async function readSource(
   }
   return refusal ?? { pages, apiDescriptions, mcpServers };
 }
-
-const hooks = { hide() {}, onEgress() {}, onWait() {}, onStart() {}, onEnd() {} };
 
 type ReadingOrder = Pick<Task, "text" | "endGoal" | "startUrls" | "declaredChecks"> & { reading: ReadingTask };
 
@@ -57,7 +58,7 @@ function toOrder(
   task: ReadingOrder,
   checkSecrets: CheckSecrets,
 ): SessionOrder {
-  const ofServer = decideLimits(null, ctx.config);
+  const serverLimits = decideLimits(null, ctx.config);
   return {
     id,
     agent: "explorer",
@@ -66,10 +67,10 @@ function toOrder(
       productUrl: null,
       urlMap: {},
       limits: {
-        ...ofServer,
-        wallClockMs: Math.min(ofServer.wallClockMs, limits.wallClockMs),
-        maxPages: Math.min(ofServer.maxPages, limits.pages),
-        maxRequests: Math.min(ofServer.maxRequests, limits.requests),
+        ...serverLimits,
+        wallClockMs: Math.min(serverLimits.wallClockMs, limits.wallClockMs),
+        maxPages: Math.min(serverLimits.maxPages, limits.pages),
+        maxRequests: Math.min(serverLimits.maxRequests, limits.requests),
       },
     },
     checkSecrets,
@@ -95,13 +96,10 @@ export async function runRequestChecks(
 ): Promise<Check[]> {
   const task = { text: "", endGoal: null, startUrls: [docsUrl], declaredChecks, reading: "checks" as const };
   const results: Check[] = [];
-  for await (const event of executor.run(toOrder(ctx, allow(), id, task, secrets), { ...hooks, signal }))
+  for await (const event of executor.run(toOrder(ctx, allow(), id, task, secrets), { ...noHooks, signal }))
     if (event.type === "tool_result") results.push(...(event.checks ?? []));
   return results;
 }
-
-/** Tool of the results with a `ReadingOutput`; its file loads the whole explorer, which the service doesn't need. */
-const readingTool = "read_docs";
 
 /** Everything that proposals are made from. */
 export function toSource(
@@ -132,10 +130,9 @@ const toReadme = ({ name, text }: SourceFile): ProposalPage => readPage(name, "t
 /** null: it has no description. */
 function toSkillText({ name, text }: SourceFile): SkillText | null {
   const description = descriptionIn(text);
-  const [front = ""] = /^---\r?\n.*?\r?\n---/s.exec(text) ?? [];
-  return description === ""
-    ? null
-    : { description, page: { ...readPage(name, "text/markdown", description), markdown: front } };
+  if (description === "") return null;
+  const [frontMatter = ""] = /^---\r?\n.*?\r?\n---/s.exec(text) ?? [];
+  return { description, page: { ...readPage(name, "text/markdown", description), markdown: frontMatter } };
 }
 
 const toHelpText = ({ name, command, text }: SourceFile): HelpText[] =>

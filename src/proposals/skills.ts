@@ -17,21 +17,23 @@ export function candidatesOfSkill(source: ProposalSource, drop: Drop): Candidate
   if (skill === null) return [];
   const sentences = skill.description.split(/(?<=[.!?])\s+|\n+/);
   // Tasks for which it should not be used are no tasks of the skill.
-  const positive = sentences.filter((sentence) => !/\b(not|never|don't|doesn't|instead of|except)\b/i.test(sentence));
-  return positive.flatMap((sentence) =>
-    clausesOf(sentence).flatMap((clause, index): Candidate[] => {
-      const phrase = toPhrase(clause, () => true) ?? thirdPersonPhrase(clause);
-      if (phrase === null || !isClear(phrase)) {
-        drop(phrase === null ? "no_action" : "needs_page");
-        return [];
-      }
-      const basis = {
-        source: { url: skill.page.url, line: lineOf(skill, clause), quote: sentence.trim().slice(0, 1000) },
-      };
-      const proposal = toProposal(phrase, source, { ...basis, why: "skill", text: sentence });
-      return [{ proposal, score: 3 - index / 1000 }];
-    }),
-  );
+  const isNegative = (sentence: string) => /\b(not|never|don't|doesn't|instead of|except)\b/i.test(sentence);
+  return sentences
+    .filter((sentence) => !isNegative(sentence))
+    .flatMap((sentence) =>
+      clausesOf(sentence).flatMap((clause, index): Candidate[] => {
+        const phrase = toPhrase(clause, () => true) ?? thirdPersonPhrase(clause);
+        if (phrase === null || !isClear(phrase)) {
+          drop(phrase === null ? "no_action" : "needs_page");
+          return [];
+        }
+        const quote = sentence.trim().slice(0, 1000);
+        const basis = { url: skill.page.url, line: lineOf(skill, clause), quote };
+        const proposal = toProposal(phrase, source, { source: basis, why: "skill", text: sentence });
+        // Of the tasks of a sentence, the first comes first.
+        return [{ proposal, score: 3 - index / 1000 }];
+      }),
+    );
 }
 
 /** The tasks of a sentence: "Use when the user wants to upload a file, list buckets, or delete objects." has three. */
@@ -46,6 +48,7 @@ const clausesOf = (sentence: string): string[] =>
 /** The line of the file where a text begins; that of the description if it is not written in one piece. */
 function lineOf({ page }: SkillText, text: string): number {
   const lines = page.markdown.split("\n");
-  const at = lines.findIndex((line) => line.includes(text));
-  return Math.max(1, (at >= 0 ? at : lines.findIndex((line) => line.startsWith("description:"))) + 1);
+  const textIndex = lines.findIndex((line) => line.includes(text));
+  const descriptionIndex = lines.findIndex((line) => line.startsWith("description:"));
+  return textIndex >= 0 ? textIndex + 1 : Math.max(1, descriptionIndex + 1);
 }

@@ -56,12 +56,7 @@ export const proposalTools = (ctx: Context): Tool[] => [
     title: "Propose prompts from docs",
     description:
       "Read docs and propose prompts, each with the line that it comes from. Pass docsUrl to start, then proposalSetId every few seconds until status is completed. Nothing is created: ask the person which ones to create with create_prompt.",
-    input: Type.Object({
-      docsUrl: Type.Optional(docsUrl),
-      primaryTask,
-      count,
-      proposalSetId: Type.Optional(Id),
-    }),
+    input: Type.Object({ docsUrl: Type.Optional(docsUrl), primaryTask, count, proposalSetId: Type.Optional(Id) }),
     output: Type.Object({ proposalSetId: Id, status, failure, read, proposals: Type.Array(BriefProposal) }),
     annotations: { readOnlyHint: true, openWorldHint: true },
     scope: "write",
