@@ -8,7 +8,7 @@ import { presetEntries } from "../src/agents/coding/presets.ts";
 import { RunFailure } from "../src/agents/remedies.ts";
 import { adviceFor } from "../src/checks/advice.ts";
 import type { Cause } from "../src/checks/problems.ts";
-import { createProgram, wrapped } from "../src/cli/program.ts";
+import { createProgram, wrapHelp } from "../src/cli/program.ts";
 import { checkEntries } from "../src/config/agent-entries.ts";
 import { AgentEntry } from "../src/config/agent-entry.ts";
 import { readConfig, settingTable } from "../src/config/config.ts";
@@ -441,7 +441,7 @@ test("no line of a help text has more than 80 columns, and a broken example stay
     let text = "";
     command.configureOutput({ writeOut: (part) => (text += part), getOutHelpWidth: () => 80 });
     command.outputHelp();
-    const help = wrapped(text);
+    const help = wrapHelp(text);
     wide.push(...help.split("\n").filter((line) => line.length > 80));
     const words = (from: string) => from.replaceAll("\\\n", " ").replaceAll(/\s+/g, " ");
     if (words(help) !== words(text)) broken.push(name);

@@ -69,6 +69,8 @@ function inspectProgram(command: string, path: string): ProgramHints {
   return { command, path: entry, package: findPackage(realPath), environment, help };
 }
 
+const shortLine = (line: string): string => line.trim().replace(/\s+/g, " ").slice(0, 120);
+
 /** The first of some options or commands, such as `--yolo` or `exec`, that a help text mentions, and the line that does. */
 function findInHelp(help: string, names: string[]): { name: string; line: string } | null {
   const lines = help.split("\n");
@@ -78,7 +80,7 @@ function findInHelp(help: string, names: string[]): { name: string; line: string
       ? new RegExp(`(?:^|[\\s,[|])${name}(?![\\w-])`)
       : new RegExp(`^\\s+(?:[\\w.-]+ )?${name}(?![\\w-])`);
     const line = lines.find((each) => pattern.test(each));
-    if (line !== undefined) return { name, line: line.trim().replace(/\s+/g, " ").slice(0, 120) };
+    if (line !== undefined) return { name, line: shortLine(line) };
   }
   return null;
 }
@@ -88,8 +90,8 @@ const findSettingsFiles = (help: string): string[] =>
   help
     .split("\n")
     .filter((line) => /[\w-]\.(json|jsonc|ya?ml|toml)\b/.test(line))
-    .map((line) => line.trim().replace(/\s+/g, " ").slice(0, 120))
-    .slice(0, maxSettingsLines);
+    .slice(0, maxSettingsLines)
+    .map(shortLine);
 
 /** The text of an entry with comments: what its program and help text suggest, and the other fields to choose from. */
 export function toEntryText(
@@ -112,13 +114,15 @@ export function toEntryText(
   const json = findInHelp(help, ["--output-format", "--format", "--json"]);
   const provider = /ANTHROPIC_(BASE_URL|API_KEY)/.test(help) && !/OPENAI_/.test(help) ? "anthropic" : "openai";
   const [variablePrefix, basePath] = provider === "anthropic" ? ["ANTHROPIC", ""] : ["OPENAI", "/v1"];
+  const promptWords = prompt ? [prompt.name] : [];
+  const isOption = (word: string) => word.startsWith("-");
   const args = protocol
     ? [protocol.name]
     : [
-        ...(prompt && !prompt.name.startsWith("-") ? [prompt.name] : []),
+        ...promptWords.filter((word) => !isOption(word)),
         ...(model ? ["--model", "{model}"] : []),
         ...(allow ? [allow.name] : []),
-        ...(prompt?.name.startsWith("-") ? [prompt.name] : []),
+        ...promptWords.filter(isOption),
         "{prompt}",
       ];
   const hints = [

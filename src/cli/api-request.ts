@@ -79,7 +79,8 @@ async function sendRequest(
   if (input !== undefined && method === "GET")
     throw badRequest("A GET request has no body. Pass --field for its query.");
   if (paginate) return print(toJson(await getAllPages(api, template, fields), 2));
-  const body = input === undefined ? (hasFields ? fields : undefined) : await readBody(input);
+  const fieldsOrNone = hasFields ? fields : undefined;
+  const body = input === undefined ? fieldsOrNone : await readBody(input);
   const response = await api.send(method, template, method === "GET" ? { query: fields } : { body });
   if (!response.headers.get("content-type")?.includes("json")) return await writeAll(response);
   print(toJson(await response.json(), 2));
@@ -94,7 +95,8 @@ function toPath(path: string): string {
 /** A field of the body or query. Throws bad_request for a file that can't be read. */
 function toValue(text: string): unknown {
   if (text.startsWith("@")) return readTextFile(text.slice(1));
-  if (!/^(-?\d|true$|false$|null$|\[|\{)/.test(text)) return text;
+  const mayBeJson = /^(-?\d|true$|false$|null$|\[|\{)/.test(text);
+  if (!mayBeJson) return text;
   try {
     return JSON.parse(text);
   } catch {

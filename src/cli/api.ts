@@ -117,7 +117,7 @@ async function sendUntilAnswered(
   const mayRepeat = operation.startsWith("GET ") || input.idempotencyKey !== undefined;
   for (let failures = 1; ; failures++) {
     try {
-      const response = await sendOrThrow(service.base, () => service.send(toRequest(service, operation, input)));
+      const response = await checkResponse(service.base, await service.send(toRequest(service, operation, input)));
       service.wasReached = true;
       return response;
     } catch (error) {
@@ -164,9 +164,8 @@ export const overNetwork =
 export const networkProblem = (error: unknown, url: string, isAnswering = false): string =>
   toGuardError(error, new URL(url), isAnswering).message;
 
-/** The successful response of a service. Throws the AppError that it returned. */
-async function sendOrThrow(base: string, send: () => Promise<Response>): Promise<Response> {
-  const response = await send();
+/** Returns a successful response of the service at `base`. Throws the AppError that it returned. */
+async function checkResponse(base: string, response: Response): Promise<Response> {
   if (!response.ok) throw await toError(base, response);
   return response;
 }
@@ -180,8 +179,8 @@ async function* piecesOf(base: string, { body }: Response): AsyncGenerator<Uint8
 }
 
 /** The JSON of a successful response. Throws as the functions of Api do. */
-export async function readAnswer<T>(base: string, send: () => Promise<Response>): Promise<T> {
-  return await readJson(base, await sendOrThrow(base, send));
+export async function readAnswer<T>(base: string, response: Response): Promise<T> {
+  return await readJson(base, await checkResponse(base, response));
 }
 
 /** The JSON of a response. Throws unavailable if it is something else, such as the page of a proxy. */

@@ -91,15 +91,18 @@ function refuseForeign(target: BackupTarget, storedNames: string[], knownNames: 
   );
 }
 
-/** Throws unavailable unless the copies that a backup needs fit: in a store one, which is fetched again and restored; in a directory one, and its restored copy. */
+/**
+ * Throws unavailable unless a backup fits. In the data directory it needs one copy, which is restored to check it, and for a store another one,
+ * which is sent and fetched again; in the directory of the target it needs the backup itself.
+ */
 function checkSpace(dataDir: string, target: BackupTarget): void {
   const sizeOf = (file: string) => statSync(join(dataDir, file), { throwIfNoEntry: false })?.size ?? 0;
   const size = sizeOf("evald.db") + sizeOf("evald.db-wal");
   const isOnSameDisk = target.kind === "store" || statSync(target.path).dev === statSync(dataDir).dev;
-  const needed = isOnSameDisk
-    ? [[dataDir, 2 * size] as const]
-    : [[dataDir, size] as const, [target.path, size] as const];
-  for (const [path, bytes] of needed) {
+  const copies = isOnSameDisk
+    ? [{ path: dataDir, bytes: 2 * size }]
+    : [dataDir, target.path].map((path) => ({ path, bytes: size }));
+  for (const { path, bytes } of copies) {
     const { bavail, bsize } = statfsSync(path);
     if (bavail * bsize < bytes + spareBytes)
       throw unavailable(

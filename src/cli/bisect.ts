@@ -56,9 +56,7 @@ async function runBisect(useApi: UseApi, prompt: string | undefined, options: Bi
   const work = async (api: Api): Promise<number> => {
     const request = resume === undefined && cancel === undefined ? toRequest(prompt, options) : null;
     const hasRepository = request !== null && options.commits === undefined;
-    const subjects = hasRepository
-      ? readSubjects(options.repository ?? ".", request.commits)
-      : new Map<string, string>();
+    const subjects = hasRepository ? readSubjects(options.repository ?? ".", request.commits) : new Map();
     const pathOf = (bisectId: string) => ({ path: { bisectId } });
     if (cancel !== undefined) {
       const cancelled = await api.request("POST /bisects/{bisectId}/cancel", pathOf(cancel));
@@ -133,8 +131,8 @@ function readCommits(file: string, good: string, bad: string): string[] {
   const lines = readTextFile(file).split("\n");
   const commits = lines.flatMap((line) => line.trim().split(/\s+/)[0] || []);
   const [from, to] = [commits.indexOf(good), commits.indexOf(bad)];
-  const missing = from < 0 ? good : to < 0 ? bad : null;
-  if (missing !== null) throw badRequest(`${file} does not list ${missing}.`);
+  const missing = [good, bad].find((commit) => !commits.includes(commit));
+  if (missing !== undefined) throw badRequest(`${file} does not list ${missing}.`);
   if (from >= to) throw badRequest(`${file} lists ${bad} before ${good}, but the oldest commit must be first.`);
   return commits.slice(from, to + 1);
 }
@@ -150,7 +148,7 @@ function bisectText(bisect: Bisect, subjects: ReadonlyMap<string, string>): stri
     ...(subjects.size > 0 ? [subjects.get(commit) ?? ""] : []),
   ]);
   const header = ["COMMIT", "SCORES", "HAS THE CHANGE", ...(subjects.size > 0 ? ["SUBJECT"] : [])];
-  const suspects = bisect.result?.commits ?? [];
-  const named = suspects.flatMap((commit) => (subjects.has(commit) ? `${commit} ${subjects.get(commit)}` : []));
-  return [resultText(bisect), ...named, "", table([header, ...rows])].join("\n");
+  const suspects = (bisect.result?.commits ?? []).filter((commit) => subjects.has(commit));
+  const suspectLines = suspects.map((commit) => `${commit} ${subjects.get(commit)}`);
+  return [resultText(bisect), ...suspectLines, "", table([header, ...rows])].join("\n");
 }

@@ -21,7 +21,8 @@ export function addCancel(program: Command, useApi: UseApi): void {
     .action((id: string, { json, ...address }: ApiOptions) =>
       useApi(address, async (api) => {
         const cancelled = await cancel(api, id);
-        print(json ? toJson(cancelled, 2) : "runId" in cancelled ? cancelled.runId : cancelled.id);
+        const cancelledId = "runId" in cancelled ? cancelled.runId : cancelled.id;
+        print(json ? toJson(cancelled, 2) : cancelledId);
       }),
     );
 }

@@ -20,36 +20,24 @@ export function addCompletion(program: Command, createAll: () => Command): void 
       "after",
       `\nTo set it up:\n  ${Object.values(setupLines).join("\n  ")}\n\nExample:\n  evald completion bash`,
     )
-    .action((shell: Shell) => print(scripts[shell](flattenCommands(createAll())).trimEnd()));
+    .action((shell: Shell) => print(scripts[shell](flattenCommands(createAll())).join("\n")));
 }
 
 type Word = { word: string; description: string };
-type Choice = Word & { takesValue: boolean; choices: string[] };
-/** What may follow a command: `path` is its name without the program's, `""` for the program itself. */
-type CommandNode = { path: string; commands: Word[]; options: Choice[]; choices: string[] };
+type OptionWord = Word & { takesValue: boolean; choices: string[] };
+/** What may follow a command. `path`: its name without the program's, such as `prompt list`; `""` for the program itself. */
+type CommandNode = { path: string; commands: Word[]; options: OptionWord[]; choices: string[] };
 
 /** Every command with what may follow it, the program first. */
 function flattenCommands(command: Command, path = "", inherited: readonly Option[] = []): CommandNode[] {
-  const help = command.createHelp();
-  const own = help.visibleOptions(command);
-  const options = [...own, ...inherited.filter(({ long }) => !own.some((each) => each.long === long))];
+  const ownOptions = command.createHelp().visibleOptions(command);
+  const otherOptions = inherited.filter(({ long }) => !ownOptions.some((each) => each.long === long));
   const subcommands = command.commands.filter((each) => each.name() !== "help");
   return [
     {
       path,
       commands: subcommands.map((each) => ({ word: each.name(), description: each.description() })),
-      options: options.flatMap((each) =>
-        each.long
-          ? [
-              {
-                word: each.long,
-                description: each.description,
-                takesValue: each.required || each.optional,
-                choices: [...(each.argChoices ?? [])],
-              },
-            ]
-          : [],
-      ),
+      options: [...ownOptions, ...otherOptions].flatMap(toOptionWord),
       choices: command.registeredArguments.flatMap((each) => each.argChoices ?? []),
     },
     ...subcommands.flatMap((each) =>
@@ -58,102 +46,117 @@ function flattenCommands(command: Command, path = "", inherited: readonly Option
   ];
 }
 
+const toOptionWord = ({ long, description, required, optional, argChoices = [] }: Option): OptionWord[] =>
+  long ? [{ word: long, description, takesValue: required || optional, choices: [...argChoices] }] : [];
+
 /** A text in single quotes. */
 const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** The commands as patterns of `$at $word`, in which `at` is empty before the first word. */
-const commandPatterns = (nodes: CommandNode[]): string[] =>
-  nodes.flatMap(({ path }) => (path === "" ? [] : quote(path.includes(" ") ? path : ` ${path}`)));
+const quotedPaths = (nodes: CommandNode[]): string[] => nodes.flatMap(({ path }) => (path === "" ? [] : quote(path)));
 
-/** The part of bash and zsh scripts that finds the command: sets `at` to its path. */
-const findCommand = (nodes: CommandNode[], words: string): string => `  local at="" word
-  for word in ${words}; do
-    case "$at $word" in
-      ${commandPatterns(nodes).join(" | ")}) at="\${at:+$at }$word" ;;
-    esac
-  done`;
+/** The lines of bash and zsh scripts that set `command` to the path of the typed command. `words`: those before the cursor, after `evald`. */
+const findCommand = (nodes: CommandNode[], words: string): string[] => [
+  '  local command="" next word',
+  `  for word in ${words}; do`,
+  `    next="\${command:+$command }$word"`,
+  '    case "$next" in',
+  `      ${quotedPaths(nodes).join(" | ")}) command="$next" ;;`,
+  "    esac",
+  "  done",
+];
 
-/** The values after an option, as branches of a case statement over the command and the option. */
-const valueBranches = (nodes: CommandNode[], answer: (choices: string[]) => string): string =>
-  nodes
-    .flatMap(({ path, options }) =>
-      options
-        .filter(({ takesValue }) => takesValue)
-        .map(({ word, choices }) => `    ${quote(`${path} ${word}`)}) ${answer(choices)}; return ;;`),
-    )
-    .join("\n");
+/** The lines of bash and zsh scripts that complete the value of an option and return. `complete`: a shell command for its choices. */
+const completeValues = (nodes: CommandNode[], complete: (choices: string[]) => string): string[] => [
+  '  case "$command:$previous" in',
+  ...nodes.flatMap(({ path, options }) =>
+    options
+      .filter(({ takesValue }) => takesValue)
+      .map(({ word, choices }) => `    ${quote(`${path}:${word}`)}) ${complete(choices)}; return ;;`),
+  ),
+  "  esac",
+];
 
-/** The names of options after a dash, otherwise of commands and values: a case statement over the command and the current word. */
-const nameBranches = (nodes: CommandNode[], toNames: (words: Word[]) => string): string => `  case "$at:$current" in
-${nodes
-  .flatMap(({ path, commands, options, choices }) => {
-    const others = [...commands, ...choices.map((word) => ({ word, description: "" }))];
+/** The lines of bash and zsh scripts that set `names` to what may follow: options after a dash, otherwise commands and values. */
+const findNames = (nodes: CommandNode[], toNames: (words: Word[]) => string): string[] => [
+  '  case "$command:$current" in',
+  ...nodes.flatMap(({ path, commands, options, choices }) => {
+    const values = choices.map((word) => ({ word, description: "" }));
     return [
       `    ${quote(`${path}:-`)}*) names=${toNames(options)} ;;`,
-      `    ${quote(`${path}:`)}*) names=${toNames(others)} ;;`,
+      `    ${quote(`${path}:`)}*) names=${toNames([...commands, ...values])} ;;`,
     ];
-  })
-  .join("\n")}
-  esac`;
+  }),
+  "  esac",
+];
 
-const scripts: Record<Shell, (nodes: CommandNode[]) => string> = {
-  bash: (nodes) => `# bash completion of evald
-_evald() {
-  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD - 1]}" names=""
-${findCommand(nodes, `"\${COMP_WORDS[@]:1:COMP_CWORD-1}"`)}
-  case "$at $previous" in
-${valueBranches(nodes, (choices) => (choices.length === 0 ? "COMPREPLY=()" : `COMPREPLY=($(compgen -W ${quote(choices.join(" "))} -- "$current"))`))}
-  esac
-${nameBranches(nodes, (words) => quote(words.map(({ word }) => word).join(" ")))}
-  COMPREPLY=($(compgen -W "$names" -- "$current"))
+function bashScript(nodes: CommandNode[]): string[] {
+  const offer = (words: string) => `COMPREPLY=($(compgen -W ${words} -- "$current"))`;
+  return [
+    "# bash completion of evald",
+    "_evald() {",
+    `  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD - 1]}" names=""`,
+    ...findCommand(nodes, `"\${COMP_WORDS[@]:1:COMP_CWORD-1}"`),
+    // Without an answer, bash completes file names.
+    ...completeValues(nodes, (choices) => (choices.length === 0 ? "COMPREPLY=()" : offer(quote(choices.join(" "))))),
+    ...findNames(nodes, (words) => quote(words.map(({ word }) => word).join(" "))),
+    `  ${offer('"$names"')}`,
+    "}",
+    "complete -o default -F _evald evald",
+  ];
 }
-complete -o default -F _evald evald
-`,
-  zsh: (nodes) => `#compdef evald
-# zsh completion of evald
-_evald() {
-  local current="\${words[CURRENT]}" previous="\${words[CURRENT - 1]}"
-  local -a names
-${findCommand(nodes, `"\${(@)words[2,CURRENT-1]}"`)}
-  case "$at $previous" in
-${valueBranches(nodes, (choices) => (choices.length === 0 ? "_files" : `names=(${choices.map(quote).join(" ")}); _describe value names`))}
-  esac
-${nameBranches(nodes, (words) => `(${words.map(describeWord).join(" ")})`)}
-  if (( \${#names} )); then _describe command names; else _files; fi
+
+function zshScript(nodes: CommandNode[]): string[] {
+  // `_describe` reads names as `name:description`.
+  const describe = ({ word, description }: Word) =>
+    quote(description === "" ? word : `${word}:${description.replaceAll(":", "\\:")}`);
+  const offerValues = (choices: string[]) => `names=(${choices.map(quote).join(" ")}); _describe value names`;
+  return [
+    "#compdef evald",
+    "# zsh completion of evald",
+    "_evald() {",
+    `  local current="\${words[CURRENT]}" previous="\${words[CURRENT - 1]}"`,
+    "  local -a names",
+    ...findCommand(nodes, `"\${(@)words[2,CURRENT-1]}"`),
+    ...completeValues(nodes, (choices) => (choices.length === 0 ? "_files" : offerValues(choices))),
+    ...findNames(nodes, (words) => `(${words.map(describe).join(" ")})`),
+    `  if (( \${#names} )); then _describe command names; else _files; fi`,
+    "}",
+    "compdef _evald evald",
+  ];
 }
-compdef _evald evald
-`,
-  fish: (nodes) => `# fish completion of evald
-function __evald_at
-${findCommandInFish(nodes)}
-  test "$at" = "$argv[1]"
-end
-complete -c evald -f
-${nodes
-  .flatMap(({ path, commands, options, choices }) => {
-    const when = `complete -c evald -n ${quote(`__evald_at ${quote(path)}`)}`;
+
+/** fish has a line for each word that may follow a command, with the condition that the command is typed. */
+const fishScript = (nodes: CommandNode[]): string[] => [
+  "# fish completion of evald",
+  "function __evald_is",
+  '  set -l command ""',
+  "  for word in (commandline -opc)[2..]",
+  '    set -l next (string trim "$command $word")',
+  '    switch "$next"',
+  `      case ${quotedPaths(nodes).join(" ")}`,
+  '        set command "$next"',
+  "    end",
+  "  end",
+  '  test "$command" = "$argv[1]"',
+  "end",
+  "complete -c evald -f",
+  ...nodes.flatMap(({ path, commands, options, choices }) => {
+    const complete = `complete -c evald -n ${quote(`__evald_is ${quote(path)}`)}`;
+    const takesFiles = path !== "" && commands.length === 0 && choices.length === 0;
     return [
-      ...commands.map(({ word, description }) => `${when} -a ${word} -d ${quote(description)}`),
-      ...(choices.length > 0 ? [`${when} -a ${quote(choices.join(" "))}`] : []),
-      ...(path !== "" && commands.length === 0 && choices.length === 0 ? [`${when} -F`] : []),
+      ...commands.map(({ word, description }) => `${complete} -a ${word} -d ${quote(description)}`),
+      ...(choices.length > 0 ? [`${complete} -a ${quote(choices.join(" "))}`] : []),
+      ...(takesFiles ? [`${complete} -F`] : []),
       ...options.map((option) => {
         const values = option.choices.length > 0 ? `-x -a ${quote(option.choices.join(" "))} ` : "-r ";
-        return `${when} -l ${option.word.slice(2)} ${option.takesValue ? values : ""}-d ${quote(option.description)}`;
+        return `${complete} -l ${option.word.slice(2)} ${option.takesValue ? values : ""}-d ${quote(option.description)}`;
       }),
     ];
-  })
-  .join("\n")}
-`,
+  }),
+];
+
+const scripts: Record<Shell, (nodes: CommandNode[]) => string[]> = {
+  bash: bashScript,
+  zsh: zshScript,
+  fish: fishScript,
 };
-
-/** A word with its description, as `_describe` reads it. */
-const describeWord = ({ word, description }: Word): string =>
-  quote(description === "" ? word : `${word}:${description.replaceAll(":", "\\:")}`);
-
-const findCommandInFish = (nodes: CommandNode[]): string => `  set -l at ""
-  for word in (commandline -opc)[2..]
-    switch "$at $word"
-      case ${commandPatterns(nodes).join(" ")}
-        set at (string trim "$at $word")
-    end
-  end`;

@@ -68,7 +68,8 @@ export const addOperatorOptions = (command: Command, json: string, example: stri
  */
 export function toServiceUrl({ url, org }: ServiceAddress, { env, hasData }: Connection): string | null {
   if (url !== undefined) return toBaseUrl("--url", url);
-  return hasData() || org !== undefined || !env.EVALD_URL ? null : toBaseUrl("EVALD_URL", env.EVALD_URL);
+  if (hasData() || org !== undefined) return null;
+  return env.EVALD_URL ? toBaseUrl("EVALD_URL", env.EVALD_URL) : null;
 }
 
 /** Runs work of a command with the API: of the service at the URL that the command or the environment names, else of one on the data directory. */

@@ -39,31 +39,29 @@ function sayUpgradeProgress() {
 /** Opens the data directory for the duration of `work`, which may be async, also next to a running service, unless that is older. */
 export function withData<T>(config: Config, work: (service: Service) => T): T {
   let lock: DataLock | undefined;
-  let isPending = false;
+  let db: Db | undefined;
+  const close = () => {
+    if (db) closeDb(db);
+    lock?.release();
+  };
+  let result: T;
   try {
-    const db = openData(config.dataDir, {
+    db = openData(config.dataDir, {
       beforeMigration() {
         lock = lockToMigrate(config.dataDir);
       },
     });
-    try {
-      const baseUrl = () => linkBase(config);
-      const agents = createChildAgents(process.env, createAgentStandby(process.env));
-      const log = pino({ level: "silent" });
-      const result = work(createService({ db, config, log, agents, baseUrl, operator: operatorName() }));
-      if (!(result instanceof Promise)) return result;
-      isPending = true;
-      const close = () => {
-        closeDb(db);
-        lock?.release();
-      };
-      return result.finally(close) as T;
-    } finally {
-      if (!isPending) closeDb(db);
-    }
-  } finally {
-    if (!isPending) lock?.release();
+    const baseUrl = () => linkBase(config);
+    const agents = createChildAgents(process.env, createAgentStandby(process.env));
+    const log = pino({ level: "silent" });
+    result = work(createService({ db, config, log, agents, baseUrl, operator: operatorName() }));
+  } catch (error) {
+    close();
+    throw error;
   }
+  if (result instanceof Promise) return result.finally(close) as T;
+  close();
+  return result;
 }
 
 /** The user of this machine who runs the command, for the audit log. */

@@ -168,20 +168,17 @@ export function addPersonDelete(person: Command, configOf: () => Config): void {
     .command("export <email>")
     .description("Print everything that is stored about a user, as JSON")
     .addHelpText("after", "\nExample:\n  evald person export ada@example.com > ada.json")
-    .action((email: string) =>
-      print(
-        toJson(
-          withAccount(email, (ctx, { id }) => exportPerson(ctx, id)),
-          2,
-        ),
-      ),
-    );
+    .action((email: string) => {
+      const data = withAccount(email, (ctx, { id }) => exportPerson(ctx, id));
+      print(toJson(data, 2));
+    });
   person
     .command("set-email <email> <new-email>")
     .description("Change the email address of a user")
     .addHelpText("after", "\nExample:\n  evald person set-email ada@example.com ada@example.org")
     .action((email: string, newEmail: string) => {
-      withAccount(email, (ctx, account) => changeEmail(ctx, account, newEmail, false));
+      const isProven = false;
+      withAccount(email, (ctx, account) => changeEmail(ctx, account, newEmail, isProven));
       say(`${email} signs in with ${newEmail} now.`);
     });
   person

@@ -29,23 +29,23 @@ export function addDoctor(program: Command, configOf: () => Config, env: Record<
 async function examine(config: Config, env: Installation["env"]): Promise<CheckResult[]> {
   const now = Date.now;
   const running = findRunningService(config.dataDir);
-  const instance = running && (await askInstance(running));
+  const service = running && { ownUrl: running.ownUrl, instance: await askInstance(running) };
   const { finding: database, ctx, close } = examineDatabase(config, now);
   try {
-    const service = running && { ownUrl: running.ownUrl, instance };
     const findSandbox = lazy(detectSandbox);
-    const results = await runChecks("doctor", { config, env, now, service, workers: null, ctx, findSandbox });
-    const all: CheckResult[] = [
+    const results: CheckResult[] = [
       { check: "service", ...(await checkService(running)) },
       { check: "database", ...database },
-      ...results,
+      ...(await runChecks("doctor", { config, env, now, service, workers: null, ctx, findSandbox })),
     ];
     // The service has settings that this command may not have.
-    const ofService = running && ctx ? listStoredProblems(ctx) : [];
+    const problemsOfService = running && ctx ? listStoredProblems(ctx) : [];
+    const isNew = ({ check, cause }: CheckResult) =>
+      !results.some((each) => each.check === check && each.cause === cause);
     return [
-      ...all,
-      ...ofService
-        .filter(({ check, cause }) => !all.some((each) => each.check === check && each.cause === cause))
+      ...results,
+      ...problemsOfService
+        .filter(isNew)
         .map(({ since: _, ...result }) => ({ ...result, detail: `${result.detail} (found by the service)` })),
     ];
   } finally {
@@ -99,9 +99,10 @@ const stateNames = { ok: "ok", warning: "warning", failed: "failed", not_applica
 
 /** All results as a table, and what to do about the problems among them. */
 function toText(results: CheckResult[]): string {
-  const several = new Set(results.filter(({ check }, i) => results[i - 1]?.check === check).map(({ check }) => check));
+  // Several results of a check follow each other, and only their subjects tell them apart.
+  const repetitions = results.filter(({ check }, i) => results[i - 1]?.check === check);
   const nameOf = ({ check, subject }: CheckResult) =>
-    several.has(check) && subject !== null ? `${check} ${subject}` : check;
+    subject !== null && repetitions.some((each) => each.check === check) ? `${check} ${subject}` : check;
   const advice = results.filter(isProblem).map((result) => {
     const { title, remedy, command } = withAdvice(result);
     return [`${nameOf(result)}: ${title}.`, `  ${remedy}`, ...(command === null ? [] : [`  ${command}`])].join("\n");

@@ -80,19 +80,13 @@ async function evaluate(
   docs: string,
   { goal, at, host, wording, task, agent, model, json, format, minScore, scope }: EvalOptions,
 ): Promise<number> {
-  const isUrl = /^https?:\/\//i.test(docs) && URL.canParse(docs);
-  if (!isUrl && !isFolder(docs))
-    throw badRequest(
-      `Invalid docs ${JSON.stringify(docs)}: must be an http or https URL, such as https://docs.acme.example, or an existing folder.`,
-    );
-  if (isUrl && (at !== undefined || host !== undefined))
-    throw badRequest("--at and --host are for a folder. Remove them.");
-  if (agent !== undefined && available[agent]?.describe().kind === "model" && !(model ?? config.agentModel))
+  const isUrl = isDocsUrl(docs, { at, host });
+  const needsModel = agent !== undefined && available[agent]?.describe().kind === "model";
+  if (needsModel && !(model ?? config.agentModel))
     throw badRequest(
       `The agent ${agent} needs a model. Pass --model, such as anthropic/claude-opus-4-8, or set EVALD_AGENT_MODEL.`,
     );
   if (goal.trim() === "") throw badRequest("Invalid value for --goal: must not be empty.");
-
   const site = isUrl ? null : await packSite(docs, { at, host });
   if (site) say(await describeSite(docs, site));
   const url = site?.at ?? docs;
@@ -152,7 +146,17 @@ async function evaluate(
   return checkMinScore(report, { minScore, scope });
 }
 
-const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+/** Whether docs are at a URL and not in a folder. Throws bad_request if they are in neither, or at a URL with options for a folder. */
+function isDocsUrl(docs: string, { at, host }: Pick<EvalOptions, "at" | "host">): boolean {
+  const isUrl = /^https?:\/\//i.test(docs) && URL.canParse(docs);
+  if (!isUrl && !statSync(docs, { throwIfNoEntry: false })?.isDirectory())
+    throw badRequest(
+      `Invalid docs ${JSON.stringify(docs)}: must be an http or https URL, such as https://docs.acme.example, or an existing folder.`,
+    );
+  if (isUrl && (at !== undefined || host !== undefined))
+    throw badRequest("--at and --host are for a folder. Remove them.");
+  return isUrl;
+}
 
 /** Wraps an agent so that it prints its progress to stderr. */
 function withProgress(agent: Agent): Agent {

@@ -169,20 +169,7 @@ function addRun(experiment: Command, useApi: UseApi): void {
 }
 
 export async function runExperiment(useApi: UseApi, prompts: string[], options: RunOptions): Promise<void> {
-  const {
-    tag,
-    title,
-    runs: repeats,
-    seed,
-    budgetUsd,
-    everyWeeks,
-    estimate,
-    json,
-    url,
-    org,
-    should = [],
-    shouldNot = [],
-  } = options;
+  const { tag, should = [], shouldNot = [], estimate, json, url, org } = options;
   const hasLabels = should.length + shouldNot.length > 0;
   const isAmbiguous = prompts.length > 0 && tag !== undefined;
   const isEmpty = prompts.length === 0 && tag === undefined && !hasLabels;
@@ -196,6 +183,7 @@ export async function runExperiment(useApi: UseApi, prompts: string[], options: 
     const triggering = hasLabels
       ? { of: options.triggerOf, should: await toLabels(api, should), shouldNot: await toLabels(api, shouldNot) }
       : undefined;
+    const { title, runs: repeats, seed, budgetUsd, everyWeeks } = options;
     const body: ExperimentRequest = { ...selection, title, arms, repeats, seed, budgetUsd, everyWeeks, triggering };
     const costs = await api.request("POST /experiments/estimate", { body });
     if (estimate) return print(json ? toJson(costs) : estimateText(costs));
@@ -240,17 +228,10 @@ async function chooseArms(api: Api, [promptId, ...others]: string[], options: Ru
 
 /** The arms that options such as --with-skills ask for. A folder with skills is uploaded. */
 async function armsOfOptions(api: Api, options: RunOptions): Promise<ExperimentRequest["arms"]> {
-  const { bare, withSkills, withMcp, withoutLlmsTxt, hide, otherAgent, otherModel, competitor } = options;
-  const replacements = options.replace === undefined ? undefined : readReplacements(options.replace);
-  const input: PresetInput = {
-    bare,
-    mcpUrl: withMcp,
-    withoutLlmsTxt,
-    hidden: hide,
-    replacements,
-    otherAgent,
-    otherModel,
-  };
+  const { bare, withSkills, withMcp: mcpUrl, withoutLlmsTxt, hide: hidden, replace, competitor } = options;
+  const { otherAgent, otherModel } = options;
+  const replacements = replace === undefined ? undefined : readReplacements(replace);
+  const input: PresetInput = { bare, mcpUrl, withoutLlmsTxt, hidden, replacements, otherAgent, otherModel };
   if (withSkills !== undefined) {
     const content = await readArchive(withSkills);
     const { id } = await api.request("POST /archives", { body: new Blob([content], { type: "application/gzip" }) });
@@ -261,11 +242,10 @@ async function armsOfOptions(api: Api, options: RunOptions): Promise<ExperimentR
 }
 
 /** The service checks the arms. */
-const readArms = (file: string): ExperimentRequest["arms"] =>
-  readList(
-    file,
-    'arms, such as [{"name": "baseline"}, {"name": "codex", "agent": "codex"}]',
-  ) as ExperimentRequest["arms"];
+function readArms(file: string): ExperimentRequest["arms"] {
+  const what = 'arms, such as [{"name": "baseline"}, {"name": "codex", "agent": "codex"}]';
+  return readList(file, what) as ExperimentRequest["arms"];
+}
 
 /** The service checks their URLs and lengths. Throws bad_request unless each has the three texts. */
 function readReplacements(file: string): Replacements {
@@ -309,7 +289,7 @@ function resultText(experiment: Experiment): string {
     "",
     table([["ARM", "VERDICT", "SCORE", "CHANGE", "GOAL REACHED", "COST", "TIME", "USED"], ...rows]),
     "",
-    ...[falseAlarmsText(experiment) ?? []].flat(),
+    ...[falseAlarmsText(experiment)].filter((line) => line !== null),
     ...analysis.contrasts.map((contrast) => {
       const goal = contrast.overall.success && `Goal reached in ${successText(contrast)}.`;
       const reasons = [reasonText(contrast), goal, unmetText(analysis, contrast.arm)];
@@ -328,32 +308,29 @@ function resultText(experiment: Experiment): string {
 function triggeringLines(experiment: Experiment, names: Map<string, string>): string[] {
   const { triggering } = experiment.analysis;
   if (triggering.length === 0) return [];
-  const rows = triggering.map((each) => [
-    ...[each.arm, each.agent],
-    ...[each.precision, each.recall, each.f1].map(intervalText),
-    ...[each.truePositives, each.falsePositives, each.falseNegatives, each.trueNegatives].map(String),
-  ]);
+  const rows = triggering.map(({ arm, agent, precision, recall, f1, ...counts }) => {
+    const { truePositives, falsePositives, falseNegatives, trueNegatives } = counts;
+    const rates = [precision, recall, f1].map(intervalText);
+    return [arm, agent, ...rates, ...[truePositives, falsePositives, falseNegatives, trueNegatives].map(String)];
+  });
   return [
     "",
     table([["ARM", "AGENT", "PRECISION", "RECALL", "F1", "TP", "FP", "FN", "TN"], ...rows]),
     ...triggering.flatMap(({ arm, agent, wrong }) =>
       wrong.map((each) => `${arm}, ${agent}: ${names.get(each.promptId) ?? each.promptId}: ${wrongText(each)}`),
     ),
-    ...[fromSkillText(experiment) ?? []].flat(),
+    ...[fromSkillText(experiment)].filter((line) => line !== null),
     "",
   ];
 }
 
 async function readRunsCsv(api: Api, experimentId: string): Promise<string> {
-  const query = { limit: 1000 };
+  const path = { experimentId };
   const runs: ExperimentRun[] = [];
-  for (;;) {
-    const page = await api.list("GET /experiments/{experimentId}/runs", {
-      path: { experimentId },
-      query: { ...query, offset: runs.length },
-    });
-    runs.push(...page.items);
-    if (page.items.length === 0 || runs.length >= page.total) break;
+  while (true) {
+    const query = { limit: 1000, offset: runs.length };
+    const { items, total } = await api.list("GET /experiments/{experimentId}/runs", { path, query });
+    runs.push(...items);
+    if (items.length === 0 || runs.length >= total) return runsCsv(runs);
   }
-  return runsCsv(runs);
 }

@@ -43,14 +43,10 @@ export function addExport(program: Command, configOf: () => Config, useApi: UseA
         { org, url, prompt: promptId, run: runId, auditLog, force = false, json, ...filter }: ExportOptions,
       ) => {
         checkNewFile(configOf().dataDir, file, force);
-        const bytes = await useApi({ org, url }, async (api) => {
-          return await write(
-            file,
-            await api.download("GET /export", {
-              query: { ...filter, promptId, runId, ...(auditLog && { auditLog: "1" }) },
-            }),
-          );
-        });
+        const query = { ...filter, promptId, runId, ...(auditLog && { auditLog: "1" as const }) };
+        const bytes = await useApi({ org, url }, async (api) =>
+          write(file, await api.download("GET /export", { query })),
+        );
         say(`Exported ${toSize(bytes)}.`);
         print(json ? toJson({ file, bytes }) : file);
       },

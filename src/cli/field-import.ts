@@ -104,10 +104,9 @@ const shownPages = 20;
 /** The pages that were asked for most. */
 function toTable(logs: ImportedLog[]): string {
   const pages = logs.flatMap((log) => log.pages).sort((a, b) => b.reads + b.missing - a.reads - a.missing);
-  const rows = pages
-    .slice(0, shownPages)
-    .map(({ month, kind, name, url, reads, markdown, missing }) => [
-      ...[month, kind, name, String(reads), String(markdown), String(missing), url],
-    ]);
+  const rows = pages.slice(0, shownPages).map(({ month, kind, name, url, reads, markdown, missing }) => {
+    const counts = [reads, markdown, missing].map(String);
+    return [month, kind, name, ...counts, url];
+  });
   return table([["MONTH", "KIND", "AGENT", "READS", "MARKDOWN", "MISSING", "PAGE"], ...rows]);
 }

@@ -35,10 +35,10 @@ export function checkFileName(file: string): void {
 /** Checks that a command may create a file, or replace it with `force`. Throws bad_request that names the path and the remedy. */
 export function checkNewFile(dataDir: string, file: string, force: boolean): void {
   checkFileName(file);
-  const existing = statOf(file);
-  if (existing && !existing.isFile()) throw badRequest(`${file} is not a regular file. Choose another file name.`);
+  const stats = statOf(file);
+  if (stats && !stats.isFile()) throw badRequest(`${file} is not a regular file. Choose another file name.`);
   refuseOwnFile(dataDir, file);
-  if (existing && !force)
+  if (stats && !force)
     throw badRequest(`${file} already exists. Choose another file name, or overwrite it with --force.`);
 }
 
@@ -52,9 +52,9 @@ export function refuseOwnFile(dataDir: string, file: string): void {
 
 /** Checks that there is a regular file that this user may read. Throws bad_request that names the path. */
 export function checkFile(file: string): void {
-  const existing = statOf(file);
-  if (!existing) throw badRequest(`${file} does not exist.`);
-  if (!existing.isFile()) throw badRequest(`${file} is not a file.`);
+  const stats = statOf(file);
+  if (!stats) throw badRequest(`${file} does not exist.`);
+  if (!stats.isFile()) throw badRequest(`${file} is not a file.`);
   try {
     accessSync(file, constants.R_OK);
   } catch (error) {
@@ -85,7 +85,9 @@ export function readJsonFile(file: string): unknown {
 export function removeUnfinished(file: string): void {
   const folder = dirname(resolve(file));
   for (const name of namesIn(folder)) {
-    const [, pid] = name.startsWith(`${basename(file)}.`) ? (/\.(\d+)\.unfinished(-journal)?$/.exec(name) ?? []) : [];
+    if (!name.startsWith(`${basename(file)}.`)) continue;
+    // Such as `acme.jsonl.4711.unfinished`.
+    const [, pid] = /\.(\d+)\.unfinished(-journal)?$/.exec(name) ?? [];
     if (pid !== undefined && !isAlive(Number(pid))) rmSync(join(folder, name), { force: true });
   }
 }

@@ -18,9 +18,8 @@ export async function getKey(base: string, env: Env): Promise<string> {
     );
   const body = JSON.stringify({ token, organization: env.EVALD_ORG || undefined });
   const headers = { "content-type": "application/json" };
-  const { key } = await readAnswer<ExchangedKey>(base, () =>
-    overNetwork(base)(new Request(`${base}/api/v1/oidc/exchange`, { method: "POST", headers, body })),
-  );
+  const request = new Request(`${base}/api/v1/oidc/exchange`, { method: "POST", headers, body });
+  const { key } = await readAnswer<ExchangedKey>(base, await overNetwork(base)(request));
   return key;
 }
 

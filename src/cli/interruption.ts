@@ -5,9 +5,10 @@ import { closeStdout, say, sayError, sayFailure, toMessage } from "./terminal.ts
 const codes = { SIGINT: 130, SIGTERM: 143 } as const;
 type Signal = keyof typeof codes;
 
-// File descriptors.
 const stdinDescriptor = 0;
 const stderrDescriptor = 2;
+/** What a terminal in raw mode sends in place of a signal. */
+const ctrlC = "\u0003";
 
 /** How long the question after Ctrl-C is open, in seconds. */
 const answerSeconds = 10;
@@ -39,7 +40,7 @@ export function onInterruption(
       say(`${describe().detail}\nPress Ctrl-C again to leave, or c to cancel. Any other key waits on.`);
       closeQuestion = askForKey((key) => {
         closeQuestion = null;
-        if (key === "\u0003") return leave("SIGINT");
+        if (key === ctrlC) return leave("SIGINT");
         if (key?.toLowerCase() !== "c") return say("Waiting on.");
         say("Cancelling.");
         return cancel().catch((error) => sayError(toMessage(error)));

@@ -37,8 +37,9 @@ async function createFilter(expression: string): Promise<(json: string) => strin
     const problem = stderr.replace(/^jq: error:? ?(\(at [^)]*\): ?)?/, "").replace(/\njq: \d+ compile errors?\s*$/, "");
     return { stdout, exitCode, problem: problem.trim() };
   };
-  const compiled = run("null", `empty | (\n${expression}\n)`);
-  if (compiled.exitCode === compileErrorCode) throw badRequest(`Invalid --jq: ${run("null", expression).problem}`);
+  const { exitCode } = run("null", `empty | (\n${expression}\n)`);
+  // The expression alone has a message with its own positions.
+  if (exitCode === compileErrorCode) throw badRequest(`Invalid --jq: ${run("null", expression).problem}`);
   return (json) => {
     // The package trims the output, so a dot is printed before and after it.
     const { stdout, exitCode, problem } = run(json, `".", (\n${expression}\n), "."`);

@@ -159,7 +159,7 @@ export function createProgram(
     .helpOption("-h, --help", "Show help")
     .configureHelp({ showGlobalOptions: true, minWidthToWrap: 20 })
     .configureOutput({
-      writeOut: (text) => process.stdout.write(wrapped(toPrintable(text))),
+      writeOut: (text) => process.stdout.write(wrapHelp(toPrintable(text))),
       writeErr: (text) => process.stderr.write(toPrintable(text)),
     })
     .exitOverride();
@@ -197,22 +197,24 @@ export function createProgram(
 const maxColumns = 80;
 
 /** Help without lines of more than 80 columns. Commander wraps its lists, but no sentences and examples. */
-export const wrapped = (text: string): string => text.split("\n").flatMap(wrappedLine).join("\n");
+export const wrapHelp = (text: string): string => text.split("\n").flatMap(wrapHelpLine).join("\n");
 
 /**
  * A command continues after a backslash, and a quoted text in it stays on its line. The description of an option or command goes below it in a
  * terminal that is too narrow for both.
  */
-function wrappedLine(line: string): string[] {
+function wrapHelpLine(line: string): string[] {
   const columns = Math.min(maxColumns, process.stdout.columns ?? maxColumns);
   if (widthOf(line) <= columns) return [line];
-  const [first = ""] = /^ */.exec(line) ?? [];
-  if (/^ +evald /.test(line))
-    return wrapText(line, columns, { first, indent: `${first}  `, word: /("[^"]*"|\S)+/g, mark: " \\" });
+  const [indent = ""] = /^ */.exec(line) ?? [];
+  const isCommand = /^ +evald /.test(line);
+  if (isCommand)
+    return wrapText(line, columns, { first: indent, indent: `${indent}  `, word: /("[^"]*"|\S)+/g, mark: " \\" });
+  // Such as `  --json  Print the list as JSON`.
   const [, term, description] = /^ +(\S.*?) {2,}(\S.*)$/.exec(line) ?? [];
   return term === undefined || description === undefined
-    ? wrapText(line, columns, { first })
-    : [first + term, ...wrapText(description, columns, { first: `${first}    ` })];
+    ? wrapText(line, columns, { first: indent })
+    : [indent + term, ...wrapText(description, columns, { first: `${indent}    ` })];
 }
 
 /** What `evald` alone prints: where to start. The list of all commands is long. */

@@ -60,29 +60,19 @@ Examples:
   evald prompt create --from proposals.json --only 1,3,4`,
     )
     .action((docsUrl: string, options: ProposeOptions) => {
-      const {
-        url,
-        org,
-        accept,
-        json,
-        openapi: openapiUrl,
-        mcp: mcpUrl,
-        primaryTask,
-        product,
-        count,
-        demand,
-        model,
-        maxUsd,
-      } = options;
+      const { url, org, accept, json, openapi: openapiUrl, mcp: mcpUrl, demand: includeDemand } = options;
+      const { primaryTask, product, count, model, maxUsd } = options;
       return useApi(
         { url, org },
         async (api) => {
-          const sources = { docsUrl, openapiUrl, mcpUrl, files: toFiles(options) };
-          const body = { ...sources, primaryTask, product, count, includeDemand: demand, model, maxUsd };
+          const sources = { docsUrl, openapiUrl, mcpUrl, files: toFiles(options), includeDemand };
+          const body = { ...sources, primaryTask, product, count, model, maxUsd };
           const { proposalSetId } = await api.request("POST /proposals", { body });
           const set = await waitForProposals(api, proposalSetId);
-          if (accept === undefined) return print(json ? toJson(set) : toTable(set));
-          printCreated(await acceptProposals(api, proposalSetId, accept), json);
+          if (accept !== undefined) return printCreated(await acceptProposals(api, proposalSetId, accept), json);
+          if (json) return print(toJson(set));
+          saySummary(set);
+          print(toTable(set));
         },
         { execute: { allowUrls: [docsUrl, openapiUrl, mcpUrl].filter((each) => each !== undefined) } },
       );
@@ -128,12 +118,16 @@ function printCreated(created: CreatedPrompts, json = false): void {
   print(json ? toJson(created) : created.prompts.map(({ promptId }) => promptId).join("\n"));
 }
 
-/** One line per proposal: number, title, tag, check, and the line of the docs that it comes from. */
-function toTable({ proposals, read, dropped, costUsd }: ProposalSet): string {
+/** What was read and dropped, and what it cost. */
+function saySummary({ read, dropped, costUsd }: ProposalSet): void {
   say(`Read ${count(read?.pages ?? 0, "page")} in ${read?.seconds ?? 0} s.`);
   if (costUsd !== 0) say(costUsd === null ? "The cost is unknown." : `It cost $${costUsd.toFixed(4)}.`);
   const total = dropped.reduce((sum, each) => sum + each.count, 0);
   if (total > 0) say(`Dropped ${count(total, "candidate")}.`);
+}
+
+/** One line per proposal: number, title, tag, check, and the line of the docs that it comes from. */
+function toTable({ proposals }: ProposalSet): string {
   const rows = proposals.map(({ title, tags, declaredChecks: [check], source, docsOwnWords }, i) => [
     String(i + 1),
     title,

@@ -193,7 +193,7 @@ function addCreate(prompt: Command, useApi: UseApi): void {
 
 type CreateOptions = FieldOptions & { from?: string; only?: number[] };
 
-/** Optional fields that `--clear` removes. */
+/** The fields that `--clear` removes, by the names of their options. */
 const clearable = {
   title: "title",
   goal: "endGoal",
@@ -242,9 +242,11 @@ function addEdit(prompt: Command, useApi: UseApi): void {
         { org, url, json, clear = [], pause, resume, text, ...fields }: ApiOptions & EditOptions,
       ) => {
         if (pause && resume) throw badRequest("Pass either --pause or --resume.");
-        const cleared = Object.fromEntries(clear.map((each) => [clearable[each], listOptions.has(each) ? [] : null]));
-        const status = pause ? "paused" : resume ? "active" : undefined;
-        const patch: PromptPatch = { text, status, ...toFields(fields), ...cleared };
+        const clearedFields = Object.fromEntries(
+          clear.map((option) => [clearable[option], listOptions.has(option) ? [] : null]),
+        );
+        const status = { ...(pause && { status: "paused" as const }), ...(resume && { status: "active" as const }) };
+        const patch: PromptPatch = { text, ...status, ...toFields(fields), ...clearedFields };
         if (Object.values(patch).every((value) => value === undefined))
           throw badRequest("Nothing to change. Pass an option, such as --title.");
         await useApi({ org, url }, async (api) => {

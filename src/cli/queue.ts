@@ -75,11 +75,10 @@ export function addQueue(program: Command, useApiOfOrg: UseApi): void {
 
 function toText({ organizations, agents, deliveries }: QueueOverview): string {
   type Row = Omit<QueueOverview["agents"][number], "agent">;
-  const toRow = (kind: string, name: string, row: Row) => [
-    ...[kind, name, row.isPaused ? "yes" : ""],
-    ...[row.waiting, row.delayed, row.paused, row.running, row.failing].map(String),
-    row.oldestWaitingAt ?? "",
-  ];
+  const toRow = (kind: string, name: string, row: Row) => {
+    const counts = [row.waiting, row.delayed, row.paused, row.running, row.failing].map(String);
+    return [kind, name, row.isPaused ? "yes" : "", ...counts, row.oldestWaitingAt ?? ""];
+  };
   const { waiting, delayed, running } = deliveries;
   return table([
     ["KIND", "NAME", "IS PAUSED", "WAITING", "TO BE RETRIED", "PAUSED", "RUNNING", "FAILED BEFORE", "OLDEST WAITING"],

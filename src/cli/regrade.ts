@@ -65,18 +65,9 @@ Examples:
     });
 }
 
-function toSummary({
-  regradeId,
-  methodology,
-  total,
-  graded,
-  unchanged,
-  withoutEvents,
-  estimatedUsd,
-  judge,
-}: Regrade): string {
-  const cost =
-    judge === null ? "" : estimatedUsd === null ? " Estimated cost: unknown." : ` Estimated cost: $${estimatedUsd}.`;
+function toSummary(regrade: Regrade): string {
+  const { regradeId, methodology, total, graded, unchanged, withoutEvents, estimatedUsd, judge } = regrade;
+  const cost = judge === null ? "" : ` Estimated cost: ${estimatedUsd === null ? "unknown" : `$${estimatedUsd}`}.`;
   return regradeId === null
     ? `Dry run with methodology ${methodology}: would regrade ${graded} of ${total} reports (${unchanged} up to date, ${withoutEvents} without a stored session).${cost}`
     : `Queued a regrade of ${count(total, "report")} with methodology ${methodology}.${cost} The service works on it now or after its next start. Check it with GET /api/v1/regrades/${regradeId}.`;

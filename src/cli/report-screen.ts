@@ -60,18 +60,16 @@ export function reportScreen(report: Report, { width, hasColor, fullReportHint }
       style("dim", wrapped(evidenceText(fix, frictionPoints), "   ")),
     ].join("\n");
   };
+  const result = style(["bold", toneOf(report)], wrapped(resultText(report)));
+  const task = style("dim", wrapped(describeTask(report)));
+  const fixesHeading = style("bold", shownFixes.length === 1 ? "Fix this" : "Fix these first");
+  const rest = wrapped(restText(hiddenFixes, frictionPoints));
   return [
-    [style(["bold", toneOf(report)], wrapped(resultText(report))), style("dim", wrapped(describeTask(report)))].join(
-      "\n",
-    ),
+    `${result}\n${task}`,
     wrapped(keyFinding),
     ...notes.map((note) => wrapped(note)),
-    ...(shownFixes.length === 0
-      ? ["No fixes to recommend."]
-      : [
-          `${style("bold", shownFixes.length === 1 ? "Fix this" : "Fix these first")}\n\n${shownFixes.map(fixText).join("\n\n")}`,
-        ]),
-    [wrapped(restText(hiddenFixes, frictionPoints)), style("dim", wrapped(`All of it: ${fullReportHint}`))].join("\n"),
+    ...(shownFixes.length === 0 ? ["No fixes to recommend."] : [fixesHeading, ...shownFixes.map(fixText)]),
+    `${rest}\n${style("dim", wrapped(`All of it: ${fullReportHint}`))}`,
   ].join("\n\n");
 }
 
@@ -86,8 +84,10 @@ function resultText(report: Report): string {
 
 const describeTask = ({ task, agent }: Report): string => `${titleOf(task)} · ${agentLabel(agent)}`;
 
-const toneOf = ({ score }: Report): "green" | "yellow" | "red" =>
-  score === null || score < 60 ? "red" : score < 80 ? "yellow" : "green";
+function toneOf({ score }: Report): "green" | "yellow" | "red" {
+  if (score === null || score < 60) return "red";
+  return score < 80 ? "yellow" : "green";
+}
 
 /** The page of a fix, and its line; null if it is about none. */
 function locationOf({ url, evidence }: Recommendation): string | null {

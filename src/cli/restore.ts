@@ -86,9 +86,8 @@ export function restoreFile(
     const { bytes, runs, createdAt } = copyFromBackup(file, copy);
     readDatabase(copy, (db) => checkBackup(db, file));
     // An administrator restores for the user of the service, who must be able to open these files.
-    const { uid, gid } = statSync(before === null ? dataDir : database);
-    for (const path of [copy, join(dataDir, "evald.lock")]) if (uid !== statSync(path).uid) chownSync(path, uid, gid);
-    // Without a database, a remaining WAL is kept under the name of a lost one.
+    giveToOwnerOf(before === null ? dataDir : database, [copy, join(dataDir, "evald.lock")]);
+    // Without a database, only the WAL of a lost one may remain.
     const isIntact = linkDatabaseTo(database, before ?? `${database}.lost-${time}`);
     syncPath(dataDir);
     // Deleting the signing key invalidates the sessions and links that were issued before.
@@ -104,6 +103,11 @@ export function restoreFile(
   } finally {
     lock.release();
   }
+}
+
+function giveToOwnerOf(path: string, files: string[]): void {
+  const { uid, gid } = statSync(path);
+  for (const file of files) if (statSync(file).uid !== uid) chownSync(file, uid, gid);
 }
 
 /** Makes the previous database a backup, so that it can be restored. */
@@ -140,25 +144,25 @@ function checkBackup(db: Database, file: string): void {
 function removeLeftovers(dataDir: string, file: string): void {
   for (const name of readdirSync(dataDir)) {
     const path = join(dataDir, name);
-    // A second name of the database, which is still in use.
-    const isDuplicate =
+    // A restore that was killed before its last step has only given the database a second name.
+    const isSecondName =
       name.startsWith("evald.db.before-restore-") &&
       statSync(path).ino === statSync(join(dataDir, "evald.db"), { throwIfNoEntry: false })?.ino;
-    const isLeftover = isDuplicate || /^evald\.db\.restoring(-(journal|wal|shm))?$/.test(name);
+    const isLeftover = isSecondName || /^evald\.db\.restoring(-(journal|wal|shm))?$/.test(name);
     if (isLeftover && realpathSync(path) !== realpathSync(file)) rmSync(path);
   }
 }
 
 /** Links the database, as one file, to a second name, under which it is kept once a new file replaces it. Returns whether it can be read. */
-function linkDatabaseTo(database: string, aside: string): boolean {
+function linkDatabaseTo(database: string, secondName: string): boolean {
   const isIntact = mergeWal(database);
   // A remaining WAL belongs to a damaged or missing database. SQLite would replay it into the new one.
   for (const suffix of ["-wal", "-shm"]) {
     if (!existsSync(database + suffix)) continue;
-    linkOrCopy(database + suffix, aside + suffix);
+    linkOrCopy(database + suffix, secondName + suffix);
     rmSync(database + suffix);
   }
-  if (existsSync(database)) linkOrCopy(database, aside);
+  if (existsSync(database)) linkOrCopy(database, secondName);
   return isIntact;
 }
 

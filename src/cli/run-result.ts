@@ -79,18 +79,20 @@ async function waitForRun(api: Api, runId: string): Promise<Run> {
 /** The report as text. Of a server that has the API of runs but not of reports: what the run says about it. */
 async function toText(api: Api, { runId, prompt, report }: Run, format: ReportFormat): Promise<string> {
   if (report === null) return runId;
-  const whole = await api
-    .request("GET /reports/{slug}", { path: { slug: report.slug } })
-    .catch((error) => (isNotFound(error) ? null : Promise.reject(error)));
-  if (whole) return toReportText(whole, format, { isStored: true, fullReportHint: whole.url });
+  try {
+    const fullReport = await api.request("GET /reports/{slug}", { path: { slug: report.slug } });
+    return toReportText(fullReport, format, { isStored: true, fullReportHint: fullReport.url });
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
   const { score = null, grade = null } = report;
   const result = score === null ? notMeasured : `${score} of 100${grade === null ? "" : ` (${grade})`}`;
   return toPrintable(`# ${titleOf(prompt)}\n\n${result}\n\n${report.url}`);
 }
 
-function exitCodeOf({ runId, status, report, failure, failureReason }: Run, bar: MinScore): number {
+function exitCodeOf({ runId, status, report, failure, failureReason }: Run, minScore: MinScore): number {
   // Other servers with this API measure goals only.
-  if (report !== null) return checkMinScore({ ...report, scope: report.scope ?? "goal" }, bar);
+  if (report !== null) return checkMinScore({ ...report, scope: report.scope ?? "goal" }, minScore);
   // Older servers don’t have `failure`.
   sayError(`Run ${runId}: ${failure ? failureText(failure) : (failureReason ?? status)}`);
   return exits.error;

@@ -37,6 +37,7 @@ function toRow({ runId, status, report, failure, failureReason, agent, prompt, c
     report === null
       ? (failure?.title ?? failureReason)
       : (scoreSummary({ ...report, scope: report.scope ?? "goal" }) ?? report.nullNotice);
-  const agentText = (agent as Run["agent"] | undefined) ? agentLabel(agent) : "";
+  const knownAgent: Run["agent"] | undefined = agent;
+  const agentText = knownAgent ? agentLabel(knownAgent) : "";
   return [runId, status, result ?? "", report?.slug ?? "", agentText, titleOf(prompt), createdAt];
 }

@@ -60,26 +60,19 @@ export function addSpending(program: Command, useApi: UseApi): void {
       if ((prompt === undefined) === (tag === undefined)) throw badRequest("Pass exactly one of --prompt and --tag.");
       await useApi({ org, url }, async (api) => {
         const promptId = prompt === undefined ? undefined : await findPromptId(api, prompt);
-        const all = await api.request("PUT /budgets", { body: { promptId, tag, maxUsdAMonth: maxUsd } });
-        const rows = all.map(({ name, tag: ofTag, spentUsd, maxUsdAMonth }) => [
-          ofTag === null ? name : `tag ${name}`,
-          dollars(spentUsd),
-          dollars(maxUsdAMonth),
+        const budgets = await api.request("PUT /budgets", { body: { promptId, tag, maxUsdAMonth: maxUsd } });
+        const rows = budgets.map((each) => [
+          each.tag === null ? each.name : `tag ${each.name}`,
+          dollars(each.spentUsd),
+          dollars(each.maxUsdAMonth),
         ]);
-        print(json ? toJson(all) : table([["BUDGET OF", "SPENT", "BUDGET"], ...rows]));
+        print(json ? toJson(budgets) : table([["BUDGET OF", "SPENT", "BUDGET"], ...rows]));
       });
     });
 }
 
-function toSummary({
-  from,
-  spentUsd,
-  maxUsdAMonth,
-  expectedUsd,
-  previous,
-  forecast,
-  failedRuns,
-}: SpendingReport): string {
+function toSummary(report: SpendingReport): string {
+  const { from, spentUsd, maxUsdAMonth, expectedUsd, previous, forecast, failedRuns } = report;
   const parts = [
     `Spent since ${from.slice(0, 10)}: ${dollars(spentUsd)}${maxUsdAMonth === null ? "" : ` of ${dollars(maxUsdAMonth)}`}`,
     `month before: ${dollars(previous.spentUsd)}`,

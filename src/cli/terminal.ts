@@ -62,10 +62,8 @@ const escapeControls = (json: string): string =>
 export function endOnStdoutError(isService: () => boolean): void {
   process.stdout.on("error", (error) => {
     const isUnread = codeOf(error) === "EPIPE";
-    if (!isUnread)
-      sayError(
-        `Cannot write to stdout: ${/^(ENOSPC|EDQUOT)$/.test(codeOf(error)) ? "the disk is full" : toMessage(error)}.`,
-      );
+    const isDiskFull = ["ENOSPC", "EDQUOT"].includes(codeOf(error));
+    if (!isUnread) sayError(`Cannot write to stdout: ${isDiskFull ? "the disk is full" : toMessage(error)}.`);
     if (!isService()) process.exit(isUnread ? exits.unread : exits.error);
   });
 }
@@ -112,19 +110,24 @@ export const failureText = ({ title, detail, remedy, command }: RunFailure): str
   [`${title}. ${detail}`, `  ${remedy}`, ...(command === null ? [] : [`  ${command}`])].join("\n");
 
 /** An error as code and message. */
-export const toFailure = (error: unknown): { error: string; detail: string } => ({
-  error: error instanceof AppError ? error.code : error instanceof ConfigError ? "bad_request" : "internal",
-  detail: toMessage(error),
-});
+export function toFailure(error: unknown): { error: string; detail: string } {
+  if (error instanceof AppError) return { error: error.code, detail: error.detail };
+  return { error: error instanceof ConfigError ? "bad_request" : "internal", detail: toMessage(error) };
+}
 
 /** The message of an error, for people. */
-export const toMessage = (error: unknown): string =>
-  error instanceof AppError ? error.detail : error instanceof Error ? error.message : String(error);
+export function toMessage(error: unknown): string {
+  if (error instanceof AppError) return error.detail;
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Loopback addresses by the wildcard address that includes them. */
+const loopbackAddresses: Record<string, string> = { "0.0.0.0": "127.0.0.1", "[::]": "[::1]" };
 
 /** The URL at which this machine reaches a service that listens on `host`, which may be a wildcard address. */
 export function toOwnUrl({ host, port }: { host: string; port: number }): string {
   const name = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
-  return `http://${name === "0.0.0.0" ? "127.0.0.1" : name === "[::]" ? "[::1]" : name}:${port}`;
+  return `http://${loopbackAddresses[name] ?? name}:${port}`;
 }
 
 /** The URL of the service in links that commands print: the configured one, that of the running service, or the default. */
@@ -134,14 +137,12 @@ export const linkBase = (config: Config): string =>
 /** The organization named by `--org`, or the only one there is. */
 export function orgOf({ ctx }: Service, name: string | undefined): OrgId {
   if (name !== undefined) return getOrgByName(ctx, name).id;
-  const all = listOrgs(ctx);
-  const only = all[0];
-  if (!only) throw badRequest('There is no organization yet. Create one with: evald org create "NAME"');
-  if (all.length > 1)
-    throw badRequest(
-      `There are several organizations. Choose one with --org: ${all.map((org) => org.name).join(", ")}`,
-    );
-  return only.id;
+  const orgs = listOrgs(ctx);
+  const [first] = orgs;
+  if (!first) throw badRequest('There is no organization yet. Create one with: evald org create "NAME"');
+  if (orgs.length === 1) return first.id;
+  const names = orgs.map((org) => org.name).join(", ");
+  throw badRequest(`There are several organizations. Choose one with --org: ${names}`);
 }
 
 /** Parses `name=value` and adds it to the pairs given before. */
@@ -191,7 +192,8 @@ type Running = { status: string; progress: { ended: number; of: number } };
 /** Prints the progress of something that runs whenever it changes, and returns it once it has ended. `read` returns its current state. */
 export async function waitForEnd<T extends Running>(started: T, read: () => Promise<T>): Promise<T> {
   let previous = "";
-  for (let current = started; ; ) {
+  let current = started;
+  while (true) {
     const line = `${current.progress.ended} of ${current.progress.of} runs finished`;
     if (line !== previous) sayProgress(line);
     previous = line;

@@ -69,10 +69,9 @@ function fitWidths(fullWidths: number[], maxWidth: number, firstCut: number): nu
     else widths.pop();
   }
   // What a column that was left out took is free again.
-  for (let free = maxWidth - total(), column = firstCut; free > 0 && column < widths.length; column++) {
-    const wider = Math.min(fullWidths[column] ?? 0, (widths[column] ?? 0) + free);
-    free -= wider - (widths[column] ?? 0);
-    widths[column] = wider;
+  for (const [column, width] of widths.entries()) {
+    const free = Math.max(0, maxWidth - total());
+    if (column >= firstCut) widths[column] = Math.min(fullWidths[column] ?? 0, width + free);
   }
   return widths;
 }

@@ -98,8 +98,8 @@ function contentOf(event: AgentEvent): string {
     case "tool_call":
       return `${event.tool}${event.ownName ? ` (${event.ownName})` : ""} ${JSON.stringify(event.input)}`;
     case "tool_result": {
-      const outcome = event.ok === null ? "ended" : event.ok ? "ok" : "failed";
-      return `${event.tool} ${outcome} ${JSON.stringify(event.output)}`;
+      const result = event.ok ? "ok" : "failed";
+      return `${event.tool} ${event.ok === null ? "ended" : result} ${JSON.stringify(event.output)}`;
     }
     case "http":
       return `${event.method} ${event.url} ${event.status ?? event.error?.message}`;

@@ -31,7 +31,8 @@ export function addVerify(program: Command, configOf: () => Config): void {
         );
       const verification = verify(configOf(), file, key);
       explain(verification, key);
-      print(json ? toJson(verification, 2) : isVerified(verification) ? "verified" : "not verified");
+      const verdict = isVerified(verification) ? "verified" : "not verified";
+      print(json ? toJson(verification, 2) : verdict);
       process.exitCode = isVerified(verification) ? exits.passed : exits.failed;
     });
 }

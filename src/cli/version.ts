@@ -2,8 +2,9 @@ import { version } from "../../package.json" with { type: "json" };
 import { commit, platform } from "../build.ts";
 import { findInstallation } from "./installation.ts";
 
+const linuxLibc = platform?.endsWith("-musl") ? "musl" : "glibc";
 /** The C library that the executable needs; null where there is one only, and from source. */
-const libc = !platform?.startsWith("linux") ? null : platform.endsWith("-musl") ? "musl" : "glibc";
+const libc = platform?.startsWith("linux") ? linuxLibc : null;
 
 /** Whether a command line asks for nothing but the version. */
 export const isVersionRequest = (argv: string[]): boolean =>

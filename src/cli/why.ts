@@ -32,8 +32,8 @@ export function addWhy(program: Command, useApi: UseApi): void {
 
 function toText(explanation: ScoreChangeExplanation): string {
   const { prompt, kind, agent, model, delta, low, high, since, before, after, pages } = explanation;
-  const interval =
-    low === null || high === null || low === high ? "" : ` (95% CI ${signedPoints(low)} to ${signedPoints(high)})`;
+  const isExact = low === null || high === null || low === high;
+  const interval = isExact ? "" : ` (95% CI ${signedPoints(low)} to ${signedPoints(high)})`;
   const title = `${prompt.title} ${kind === "score_fell" ? "fell" : "rose"} from ${before.mean.toFixed(1)} to ${after.mean.toFixed(1)}`;
   const runs = `${count(before.runs, "run")} before, ${count(after.runs, "run")} after, with ${[agent, model].filter(Boolean).join(" and ")}`;
   const change = `${signedPoints(delta)} points${interval} since ${since.slice(0, 10)}: ${runs}`;
@@ -45,15 +45,8 @@ function toText(explanation: ScoreChangeExplanation): string {
   ].join("\n\n");
 }
 
-function toRows({
-  causes,
-  agentPoints,
-  networkPoints,
-  unexplained,
-  delta,
-  before,
-  after,
-}: ScoreChangeExplanation): string[][] {
+function toRows(explanation: ScoreChangeExplanation): string[][] {
+  const { causes, agentPoints, networkPoints, unexplained, delta, before, after } = explanation;
   return [
     ["WHAT EXPLAINS IT", "POINTS", "BEFORE", "AFTER", "PAGE"],
     ...causes.map((cause) => [

@@ -61,7 +61,7 @@ async function runWorker(config: Config, { agents, standby, goneMs }: ServeOverr
   const worker = await openWorker({ url, gatewayUrl, version, slots, labels, agents, executor, log, goneMs });
   let isStopping = false;
   const stop = async (drainMs: number, code: number) => {
-    // A second signal stops immediately.
+    // A second signal stops immediately, with the code of shells for Ctrl-C.
     if (isStopping) process.exit(130);
     isStopping = true;
     await worker.stop(drainMs);
