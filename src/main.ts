@@ -1,24 +1,17 @@
 import { isMainThread } from "node:worker_threads";
 import { isVersionRequest, printVersion } from "./cli/version.ts";
 
-const [command, ...rest] = process.argv.slice(2);
-const code = isMainThread ? await runCommand() : await thread();
+const [command = "", ...rest] = process.argv.slice(2);
+/** The processes that the service starts do not load its code. */
+const ownCommands = new Map([
+  ["__agent", agent],
+  ["__bridge", bridge],
+  ["__backup", backup],
+]);
+const run = isMainThread ? (ownCommands.get(command) ?? program) : thread;
+const code = await run();
 // `serve` resolves while the service keeps running, so only a failed command exits explicitly.
 if (code !== 0) process.exit(code);
-
-/** The processes that the service starts for agents, sandboxes and backups do not load its code. */
-function runCommand(): Promise<number> {
-  switch (command) {
-    case "__agent":
-      return agent();
-    case "__bridge":
-      return bridge();
-    case "__backup":
-      return backup();
-    default:
-      return program();
-  }
-}
 
 async function thread(): Promise<number> {
   const { runThread } = await import("./cli/thread.ts");

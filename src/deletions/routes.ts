@@ -21,10 +21,19 @@ import { getRetention, setRetention } from "./retention.ts";
 import { Deletion, Retention, RetentionPatch } from "./schema.ts";
 
 const deletionPath = { params: Type.Object({ deletionId: PathId("ID of the deletion") }) };
-const undoable = {
-  description:
-    "It disappears from everything at once, and unfinished runs are cancelled. Until erasesAt it can be restored.",
-};
+
+/** An operation that deletes something, which can be restored. */
+const deletes = (operationId: string, summary: string) =>
+  operation(
+    "Deletions",
+    operationId,
+    summary,
+    { 200: Deletion, ...errors(404) },
+    {
+      description:
+        "It disappears from everything at once, and unfinished runs are cancelled. Until erasesAt it can be restored.",
+    },
+  );
 
 /** What is deleted, restored and erased. */
 const deletionRoutesOf = (ctx: Context) =>
@@ -34,13 +43,7 @@ const deletionRoutesOf = (ctx: Context) =>
       ({ request, params }) => deletePrompt(ctx, orgOf(request, "delete"), params.promptId, requesterOf(request)),
       {
         params: Type.Object({ promptId: PathId("ID of the prompt") }),
-        ...operation(
-          "Deletions",
-          "deletePrompt",
-          "Delete a prompt with its runs and reports",
-          { 200: Deletion, ...errors(404) },
-          undoable,
-        ),
+        ...deletes("deletePrompt", "Delete a prompt with its runs and reports"),
       },
     )
     .delete(
@@ -48,13 +51,7 @@ const deletionRoutesOf = (ctx: Context) =>
       ({ request, params }) => deleteRun(ctx, orgOf(request, "delete"), params.runId, requesterOf(request)),
       {
         params: Type.Object({ runId: PathId("ID of the run") }),
-        ...operation(
-          "Deletions",
-          "deleteRun",
-          "Delete a run with its session and report",
-          { 200: Deletion, ...errors(404) },
-          undoable,
-        ),
+        ...deletes("deleteRun", "Delete a run with its session and report"),
       },
     )
     .delete(
@@ -62,13 +59,7 @@ const deletionRoutesOf = (ctx: Context) =>
       ({ request, params }) => deleteReport(ctx, orgOf(request, "delete"), params.slug, requesterOf(request)),
       {
         params: Type.Object({ slug: Type.String({ description: "Slug of the report" }) }),
-        ...operation(
-          "Deletions",
-          "deleteReport",
-          "Delete a report with its run",
-          { 200: Deletion, ...errors(404) },
-          undoable,
-        ),
+        ...deletes("deleteReport", "Delete a report with its run"),
       },
     )
     .delete(

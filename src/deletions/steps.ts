@@ -105,12 +105,8 @@ function eraseEvaluation(db: Db, orgId: string, promptId: string): boolean {
   execute(db, "delete from scheduled_evaluations where org_id = ? and eval_request_id = ?", orgId, id);
   execute(db, "delete from fixes where org_id = ?1 and (before_id = ?2 or after_id = ?2)", orgId, id);
   // A run of the evaluation that was deleted on its own belongs to another hidden prompt.
-  const hidingPrompt = find(
-    db,
-    "select prompt_id from runs where org_id = ? and eval_request_id = ? limit 1",
-    orgId,
-    id,
-  );
+  const promptOfRun = "select prompt_id from runs where org_id = ? and eval_request_id = ? limit 1";
+  const hidingPrompt = find(db, promptOfRun, orgId, id);
   if (hidingPrompt !== null) execute(db, "update eval_requests set prompt_id = ? where id = ?", hidingPrompt, id);
   else {
     forgetTarget(db, orgId, id);

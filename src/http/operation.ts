@@ -47,9 +47,10 @@ export const includesScope = (keyScopes: readonly KeyScope[] | null, scope: KeyS
 
 /** A response in the OpenAPI document. */
 type ResponseObject = { description: string; headers?: Record<string, object>; content?: Record<string, object> };
+type Responses = Record<number, TSchema | ResponseObject>;
 
 /** Responses for the OpenAPI document only. Validating them on each request took three times as long as producing a list of runs. */
-const toResponses = (responses: Record<number, TSchema | ResponseObject>): Record<string, ResponseObject> =>
+const toResponses = (responses: Responses): Record<string, ResponseObject> =>
   Object.fromEntries(
     Object.entries(responses).map(([status, response]) => [
       status,
@@ -68,7 +69,7 @@ export const operation = (
   tag: string,
   operationId: string,
   summary: string,
-  responses: Record<number, TSchema | ResponseObject>,
+  responses: Responses,
   details: Record<string, unknown> = {},
 ) => ({
   detail: {
@@ -80,3 +81,15 @@ export const operation = (
     ...details,
   },
 });
+
+/** The same for operators of the service. `more`: what to say about it besides. */
+export const operatorOperation = (
+  tag: string,
+  operationId: string,
+  summary: string,
+  responses: Responses,
+  more: string[] = [],
+) =>
+  operation(tag, operationId, summary, responses, {
+    description: [...more, "Needs a key with the scope operate."].join(" "),
+  });

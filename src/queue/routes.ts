@@ -4,7 +4,7 @@ import { checkOperator, operatorOf } from "../auth/operators.ts";
 import type { Context } from "../context.ts";
 import { pauseKinds } from "../db/tables/pauses.ts";
 import { jsonBody } from "../http/elysia.ts";
-import { errors, operation } from "../http/operation.ts";
+import { errors, operatorOperation } from "../http/operation.ts";
 import { pauseRuns, resumeRuns } from "../runs/pauses.ts";
 import { sourceOf } from "../runs/requests.ts";
 import { OneOf } from "../schema.ts";
@@ -12,8 +12,6 @@ import type { Workers } from "../workers/workers.ts";
 import { listFailureGroups, retryGroup } from "./failures.ts";
 import { getQueueOverview, toPause } from "./overview.ts";
 import { FailureGroup, GroupRetry, QueueOverview, QueuePause, QueuePauseInput } from "./schema.ts";
-
-const description = "Needs a key with the scope operate.";
 
 /** The queue of all organizations, for operators. */
 export const queueRoutes = (ctx: Context, workers: Workers) =>
@@ -24,13 +22,7 @@ export const queueRoutes = (ctx: Context, workers: Workers) =>
         checkOperator(ctx, request);
         return getQueueOverview(ctx, workers);
       },
-      operation(
-        "Queue",
-        "getQueue",
-        "Get the queue of all organizations",
-        { 200: QueueOverview, ...errors() },
-        { description },
-      ),
+      operatorOperation("Queue", "getQueue", "Get the queue of all organizations", { 200: QueueOverview, ...errors() }),
     )
     .post(
       "/api/v1/queue/pauses",
@@ -40,14 +32,12 @@ export const queueRoutes = (ctx: Context, workers: Workers) =>
       },
       {
         ...jsonBody(QueuePauseInput),
-        ...operation(
+        ...operatorOperation(
           "Queue",
           "pauseRuns",
           "Pause the runs of an organization or with an agent",
           { 200: QueuePause, ...errors(400, 404, 413) },
-          {
-            description: `Runs that have not started wait until they are resumed. Running ones end as usual. ${description}`,
-          },
+          ["Runs that have not started wait until they are resumed. Running ones end as usual."],
         ),
       },
     )
@@ -62,13 +52,10 @@ export const queueRoutes = (ctx: Context, workers: Workers) =>
           kind: OneOf(pauseKinds),
           subject: Type.String({ maxLength: 200, description: "Name or ID of the organization, or ID of the agent" }),
         }),
-        ...operation(
-          "Queue",
-          "resumeRuns",
-          "Resume the runs of an organization or with an agent",
-          { 200: QueuePause, ...errors(404) },
-          { description },
-        ),
+        ...operatorOperation("Queue", "resumeRuns", "Resume the runs of an organization or with an agent", {
+          200: QueuePause,
+          ...errors(404),
+        }),
       },
     )
     .get(
@@ -77,12 +64,14 @@ export const queueRoutes = (ctx: Context, workers: Workers) =>
         checkOperator(ctx, request);
         return listFailureGroups(ctx);
       },
-      operation(
+      operatorOperation(
         "Queue",
         "listFailureGroups",
         "List what failed in the last week and was not retried, by cause",
-        { 200: Type.Array(FailureGroup, { description: "Largest group first" }), ...errors() },
-        { description },
+        {
+          200: Type.Array(FailureGroup, { description: "Largest group first" }),
+          ...errors(),
+        },
       ),
     )
     .post(
@@ -93,12 +82,12 @@ export const queueRoutes = (ctx: Context, workers: Workers) =>
       },
       {
         params: Type.Object({ groupId: Type.String({ maxLength: 200, description: "ID of the group" }) }),
-        ...operation(
+        ...operatorOperation(
           "Queue",
           "retryFailureGroup",
           "Retry a group of failures, the oldest 100",
           { 200: GroupRetry, ...errors(404) },
-          { description: `Runs may cost money of their organizations. ${description}` },
+          ["Runs may cost money of their organizations."],
         ),
       },
     );

@@ -10,6 +10,9 @@ import { dismissWorker, listWorkers, type Workers } from "./workers.ts";
 
 const params = Type.Object({ workerId: PathId("ID of the worker") });
 
+const dismisses = (operationId: string, summary: string, description: string) =>
+  operation("Workers", operationId, summary, { 200: Worker, ...errors(404) }, { description });
+
 /** Lists the machines that run agents, drains and removes them. Only owners change them. */
 export const workerRoutes = (ctx: Context, workers: Workers) =>
   new Elysia({ name: "workers" })
@@ -40,14 +43,10 @@ export const workerRoutes = (ctx: Context, workers: Workers) =>
       },
       {
         params,
-        ...operation(
-          "Workers",
+        ...dismisses(
           "drainWorker",
           "Drain a worker",
-          { 200: Worker, ...errors(404) },
-          {
-            description: "It takes no new sessions, finishes those that it has, and ends.",
-          },
+          "It takes no new sessions, finishes those that it has, and ends.",
         ),
       },
     )
@@ -60,14 +59,6 @@ export const workerRoutes = (ctx: Context, workers: Workers) =>
       },
       {
         params,
-        ...operation(
-          "Workers",
-          "removeWorker",
-          "Remove a worker",
-          { 200: Worker, ...errors(404) },
-          {
-            description: "Its sessions start again on other workers, and it ends.",
-          },
-        ),
+        ...dismisses("removeWorker", "Remove a worker", "Its sessions start again on other workers, and it ends."),
       },
     );
