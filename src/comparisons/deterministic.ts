@@ -15,19 +15,22 @@ export function verdictOfDeterministic(
   pairs: Pair[],
   names: string[] | null,
 ): { verdict: Verdict; evidence: Partial<Evidence> & { reason: string } } {
-  const all = names ?? dimensionNames(pairs);
-  const compared = all.filter((name) => name !== timedDimension);
-  const isWhole = compared.length === 0 || (names === null && compared.length === all.length);
-  const scores = samplesOf(pairs, (run) => scoreOn(run, isWhole ? names : compared));
+  const allNames = names ?? dimensionNames(pairs);
+  const untimedNames = allNames.filter((name) => name !== timedDimension);
+  const isWhole = untimedNames.length === 0 || (names === null && untimedNames.length === allNames.length);
+  const scores = samplesOf(pairs, (run) => scoreOn(run, isWhole ? names : untimedNames));
   const means = differenceOf(scores);
-  const score = { ...roundedMeans(means.before, means.after), without: listLeftOut(pairs, isWhole ? null : compared) };
+  const score = {
+    ...roundedMeans(means.before, means.after),
+    without: listLeftOut(pairs, isWhole ? null : untimedNames),
+  };
   const value = round(score.after - score.before, 1);
   const direction = value < 0 ? "regressed" : "improved";
   return {
     verdict: Math.abs(value) >= threshold ? direction : "no_change",
     evidence: {
       reason: `${describeDifference(value)} (limit: ${threshold} points); this agent gives the same result on the same docs`,
-      method: `exact difference, without a test${isWhole ? "" : `, of ${compared.join(" and ")}`}`,
+      method: `exact difference, without a test${isWhole ? "" : `, of ${untimedNames.join(" and ")}`}`,
       score,
       delta: { value, low: value, high: value },
     },

@@ -6,7 +6,7 @@ import { goalResultOf, pWords, roundP, type SideRun } from "../stats/repeats.ts"
 import type { Pair } from "./samples.ts";
 
 const Share = Type.Object({ k: Type.Integer(), n: Type.Integer() });
-const Compared = Type.Object({
+const ComparedShares = Type.Object({
   before: Share,
   after: Share,
   p: Type.Number({ description: "One-sided p that results got worse, from Fisher's exact test within each prompt" }),
@@ -16,12 +16,12 @@ const Compared = Type.Object({
 export const EndsEvidence = Type.Object(
   {
     success: Nullable(
-      Type.Object(Compared.properties, {
+      Type.Object(ComparedShares.properties, {
         description:
           "Runs that reached the goal; a part that the judge left unclear counts as not reached. Null: goal not tested",
       }),
     ),
-    unfinished: Type.Object(Compared.properties, {
+    unfinished: Type.Object(ComparedShares.properties, {
       description: "Runs that timed out, used up their budget or crashed",
     }),
     p: Type.Number({
@@ -40,15 +40,15 @@ export function testEnds(pairs: Pair[]): { ends: EndsEvidence; successP: number 
   const isJudged = (["before", "after"] as const).every((side) =>
     pairs.some((pair) => pair[side].some((run) => isGoalKnown(run))),
   );
-  const compared = (what: "met" | "unfinished", p: number) => ({
+  const toComparedShares = (what: "met" | "unfinished", p: number) => ({
     before: { k: total("a", what), n: total("a", "n") },
     after: { k: total("b", what), n: total("b", "n") },
     p,
   });
   const { fewerSuccessesP, moreUnfinishedP, adjustedP } = endsTest(strata, isJudged);
-  const success = fewerSuccessesP === null ? null : compared("met", fewerSuccessesP);
+  const success = fewerSuccessesP === null ? null : toComparedShares("met", fewerSuccessesP);
   return {
-    ends: { success, unfinished: compared("unfinished", moreUnfinishedP), p: adjustedP },
+    ends: { success, unfinished: toComparedShares("unfinished", moreUnfinishedP), p: adjustedP },
     successP: success && twoSidedPOf(strata),
   };
 }

@@ -11,8 +11,8 @@ type FrictionGroup<T extends ComparedFriction> = { points: { point: T; report: s
 
 /** The friction points of all groups without duplicates, with the reports of each group that contain them. */
 export function mergeFriction<T extends ComparedFriction>(groups: FrictionGroup<T>[]): (T & { seenIn: string[][] })[] {
-  const all = groups.flatMap(({ points }, group) => points.map((each) => ({ ...each, group })));
-  return [...Map.groupBy(all, ({ point }) => point.fingerprint).values()].map((points) => {
+  const allPoints = groups.flatMap(({ points }, group) => points.map((each) => ({ ...each, group })));
+  return [...Map.groupBy(allPoints, ({ point }) => point.fingerprint).values()].map((points) => {
     const { point } = points.at(-1) as (typeof points)[number];
     return {
       ...point,

@@ -130,8 +130,8 @@ export function findChangedResults(ctx: Context, org: OrgId, promptId: string) {
 
 /** The newest significant change of a prompt's scores, with the agent whose scores changed; null: none. */
 export function findClearChange(ctx: Context, org: OrgId, promptId: string | undefined) {
-  const changed = promptId === undefined ? null : findChangedResults(ctx, org, promptId.toLowerCase());
-  return changed && { ...changed.change, agent: changed.agent, model: changed.model };
+  const latest = promptId === undefined ? null : findChangedResults(ctx, org, promptId.toLowerCase());
+  return latest && { ...latest.change, agent: latest.agent, model: latest.model };
 }
 
 /** Makes a function that compares all runs of one agent in evaluations. */

@@ -90,8 +90,8 @@ const goalName = "Goal achievement";
  * that of a missed goal. Otherwise a single unclear run would exclude the goal from the whole comparison.
  */
 export function countUnprovenAsUnmet(pairs: Pair[]): Pair[] {
-  const all = pairs.flatMap(({ before, after }) => [...before, ...after]);
-  const weight = all.flatMap(({ dimensions }) => dimensions.find(({ name }) => name === goalName)?.weight ?? [])[0];
+  const allRuns = pairs.flatMap(({ before, after }) => [...before, ...after]);
+  const weight = allRuns.flatMap(({ dimensions }) => dimensions.find(({ name }) => name === goalName)?.weight ?? [])[0];
   if (weight === undefined) return pairs;
   const withProvenGoal = (run: SideRun): SideRun => {
     const { provenShare: share, report } = run;
@@ -133,8 +133,8 @@ export function scoreOn({ report, dimensions }: SideRun, names: string[] | null)
 }
 
 function meanOf(dimensions: SideRun["dimensions"]): number | null {
-  const sum = dimensions.reduce((all, { weight }) => all + weight, 0);
-  return sum === 0 ? null : dimensions.reduce((all, { score, weight }) => all + score * weight, 0) / sum;
+  const weightSum = dimensions.reduce((sum, { weight }) => sum + weight, 0);
+  return weightSum === 0 ? null : dimensions.reduce((sum, { score, weight }) => sum + score * weight, 0) / weightSum;
 }
 
 /** The dimensions of the runs of both sides. */

@@ -118,10 +118,10 @@ function frictionBetween(reports: Report[]): ReportsComparison["friction"] {
       report: slug,
     })),
   }));
-  const all = mergeFriction(groups).map(({ seenIn, ...point }) => ({ ...point, slugs: seenIn.flat() }));
+  const allPoints = mergeFriction(groups).map(({ seenIn, ...point }) => ({ ...point, slugs: seenIn.flat() }));
   return {
-    shared: all.filter(({ slugs }) => slugs.length === reports.length).map(({ slugs: _, ...point }) => point),
-    only: all.filter(({ slugs }) => slugs.length < reports.length),
-    total: all.length,
+    shared: allPoints.filter(({ slugs }) => slugs.length === reports.length).map(({ slugs: _, ...point }) => point),
+    only: allPoints.filter(({ slugs }) => slugs.length < reports.length),
+    total: allPoints.length,
   };
 }

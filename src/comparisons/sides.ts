@@ -57,12 +57,12 @@ export function sideOf(ctx: Context, org: OrgId, { of, ...filter }: SideQuery): 
   }
   const side = evals.length === 0 ? { unfinished: 0, runs: [] } : sideOfEvals(ctx, org, evals);
   const runsById = new Map([...side.runs, ...runs].map((run) => [run.runId, run]));
-  const all = [...runsById.values()].filter((run) => passes(run, filter));
-  if (all.length + side.unfinished === 0)
+  const matchingRuns = [...runsById.values()].filter((run) => passes(run, filter));
+  if (matchingRuns.length + side.unfinished === 0)
     throw badRequest(
       `${of.join(", ")}: not measured, so there is nothing to compare. List reports with GET /api/v1/reports.`,
     );
-  return { name: of.join(", "), unfinished: side.unfinished, runs: all };
+  return { name: of.join(", "), unfinished: side.unfinished, runs: matchingRuns };
 }
 
 /** The base of a head. Throws bad_request if there is none. */

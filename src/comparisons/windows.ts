@@ -40,8 +40,8 @@ export function compareWindows(
 
 /** The evaluations of scored runs, oldest first. */
 function listEvaluations(ctx: Context, runs: ComparedRun[]): ChangeWindow["evaluations"] {
-  const scored = runs.filter(({ report }) => report?.score != null);
-  const reportIds = scored.flatMap(({ reportId }) => reportId ?? []);
+  const scoredRuns = runs.filter(({ report }) => report?.score != null);
+  const reportIds = scoredRuns.flatMap(({ reportId }) => reportId ?? []);
   const reportsById = new Map(
     ctx.db
       .select({ id: reports.id, slug: reports.slug, at: reports.createdAt })
@@ -50,11 +50,12 @@ function listEvaluations(ctx: Context, runs: ComparedRun[]): ChangeWindow["evalu
       .all()
       .map(({ id, ...report }) => [id, report]),
   );
-  const evaluations = [...Map.groupBy(scored, ({ evalRequestId }) => evalRequestId)].flatMap(([evalRequestId, all]) => {
-    const newest = reportsById.get(all[0]?.reportId ?? "");
+  const groups = [...Map.groupBy(scoredRuns, ({ evalRequestId }) => evalRequestId)];
+  const evaluations = groups.flatMap(([evalRequestId, evalRuns]) => {
+    const newest = reportsById.get(evalRuns[0]?.reportId ?? "");
     if (!newest) return [];
-    const score = mean(all.map(({ report }) => report?.score ?? 0));
-    return [{ evalRequestId, slug: newest.slug, score, runs: all.length, at: toIso(newest.at) }];
+    const score = mean(evalRuns.map(({ report }) => report?.score ?? 0));
+    return [{ evalRequestId, slug: newest.slug, score, runs: evalRuns.length, at: toIso(newest.at) }];
   });
   return evaluations.sort((a, b) => (a.evalRequestId < b.evalRequestId ? -1 : 1));
 }

@@ -199,7 +199,7 @@ const sortValues: Record<(typeof frictionColumns)[number], (point: Sortable) => 
   seen: ({ rows: [first] }) => first.lastSeenAt,
 };
 
-const sumOf = (rows: ListedLifecycle[], name: "met" | "reached") => rows.reduce((all, row) => all + row[name], 0);
+const sumOf = (rows: ListedLifecycle[], name: "met" | "reached") => rows.reduce((sum, row) => sum + row[name], 0);
 
 /** Over several prompts, the worst of their statuses. If it is new in one after it was fixed in another, it has regressed. */
 function stateOf(rows: ListedLifecycle[]): State {

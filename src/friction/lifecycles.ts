@@ -168,19 +168,19 @@ function sightingsAfter(
 
 type Sighting = ReturnType<typeof listSightings>[number];
 
-function addSighting(all: Sightings | null, { at, run, point }: Sighting): Sightings {
+function addSighting(sightings: Sightings | null, { at, run, point }: Sighting): Sightings {
   const agent = agentKey(run);
-  const { metBy = {}, lastSeenAt = -1, reportId = "" } = all ?? {};
+  const { metBy = {}, lastSeenAt = -1, reportId = "" } = sightings ?? {};
   const isNewest = at > lastSeenAt || (at === lastSeenAt && point.reportId > reportId);
   const metSince = metBy[agent];
   const since = metSince !== undefined && metSince < run.evalRequestId ? metSince : run.evalRequestId;
-  const sum = (name: "lostPoints" | "lostSeconds" | "lostUsd") => addLoss(all?.[name] ?? null, point[name]);
+  const sum = (name: "lostPoints" | "lostSeconds" | "lostUsd") => addLoss(sightings?.[name] ?? null, point[name]);
   const newest = { ...detailsOf(point), lastSeenAt: at, preconditions: point.preconditions };
-  const { severity, page, preconditions } = all ?? newest;
+  const { severity, page, preconditions } = sightings ?? newest;
   return {
     ...(isNewest ? newest : { reportId, severity, page, lastSeenAt, preconditions }),
-    firstSeenAt: Math.min(all?.firstSeenAt ?? at, at),
-    met: (all?.met ?? 0) + 1,
+    firstSeenAt: Math.min(sightings?.firstSeenAt ?? at, at),
+    met: (sightings?.met ?? 0) + 1,
     metBy: Object.fromEntries(Object.entries({ ...metBy, [agent]: since }).sort(([a], [b]) => (a < b ? -1 : 1))),
     lostPoints: sum("lostPoints"),
     lostSeconds: sum("lostSeconds"),
@@ -189,5 +189,5 @@ function addSighting(all: Sightings | null, { at, run, point }: Sighting): Sight
 }
 
 /** The sum of the known values, in millionths, which add up to the same in any order; null if none is known. */
-const addLoss = (all: number | null, one: number | null): number | null =>
-  one === null ? all : (Math.round((all ?? 0) * 1e6) + Math.round(one * 1e6)) / 1e6;
+const addLoss = (sum: number | null, loss: number | null): number | null =>
+  loss === null ? sum : (Math.round((sum ?? 0) * 1e6) + Math.round(loss * 1e6)) / 1e6;

@@ -63,9 +63,9 @@ export function updatePageCounts(ctx: Context, { run, exposure }: CountedReport,
   addCounts(ctx.db).run({ ...key, page: noPage, url: "", ...noCounts, runs: by });
   for (const { page, url, reads, misses, guesses, errors, found } of exposure.visits) {
     const { "llms.txt": llmsTxt = 0, given = 0, sitemap = 0, link = 0, search = 0, guessed = 0 } = found;
-    const all = { reads, misses, guesses, errors, given, llmsTxt, sitemap, link, search, guessed };
-    const signed = Object.fromEntries(Object.entries(all).map(([name, n]) => [name, by * n]));
-    addCounts(ctx.db).run({ ...key, page, url, ...signed, runs: reads > 0 ? by : 0 });
+    const counts = { reads, misses, guesses, errors, given, llmsTxt, sitemap, link, search, guessed };
+    const signedCounts = Object.fromEntries(Object.entries(counts).map(([name, n]) => [name, by * n]));
+    addCounts(ctx.db).run({ ...key, page, url, ...signedCounts, runs: reads > 0 ? by : 0 });
   }
 }
 

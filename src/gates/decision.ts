@@ -49,12 +49,14 @@ export function decide(facts: GateFacts): Decision {
     failForLostRuns(`more than 20% of the runs of the ${side} failed${because(side)}`);
   if (isInconclusive(head.infraFailures, facts.done)) return failForSide("head");
   if (base && isInconclusive(base.infraFailures, comparison?.base.runs ?? 0)) return failForSide("base");
-  const compared = comparison
+  const fromComparison = comparison
     ? { reason: `${humanize(comparison.verdict ?? "no_verdict")}: ${comparison.evidence.reason}`, cause: null }
     : toReason("there is no base");
   const withComparison = (cause: string) =>
-    comparison ? { reason: `${cause}; ${compared.reason}`, cause } : toReason(`${cause}; ${compared.reason}`);
-  if (comparison?.verdict === "regressed") return { status: "failed", ...compared };
+    comparison
+      ? { reason: `${cause}; ${fromComparison.reason}`, cause }
+      : toReason(`${cause}; ${fromComparison.reason}`);
+  if (comparison?.verdict === "regressed") return { status: "failed", ...fromComparison };
   if (isInconclusive(facts.lost.head.n, facts.done))
     // More runs can show that they are significantly more than on the base.
     return {
@@ -78,8 +80,8 @@ export function decide(facts: GateFacts): Decision {
   if (comparison && isSplit(comparison))
     return { status: "error", ...withComparison("only some of the prompts got worse; compare them one by one") };
   if (minScore === null && comparison && inconclusive.includes(comparison.verdict))
-    return { status: "error", ...compared };
-  if (minScore === null) return { status: "passed", ...compared };
+    return { status: "error", ...fromComparison };
+  if (minScore === null) return { status: "passed", ...fromComparison };
   return { status: "passed", ...withComparison(`the mean score ${mean} meets the minimum of ${minScore}`) };
 }
 

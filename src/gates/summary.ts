@@ -87,9 +87,9 @@ function sidesTable({ evidence: { sides, score, delta, p, successP } }: Comparis
 
 const headTable = (head: EvalResult): string => table([["", "Head"], ...figures.map(([name, of]) => [name, of(head)])]);
 
-function changesTable(heading: string, all: Comparison["evidence"]["dimensions"]): string | null {
+function changesTable(heading: string, changes: Comparison["evidence"]["dimensions"]): string | null {
   const short = (value: number) => Number(value.toFixed(2));
-  const rows = all.map(({ name, before, after, delta, pHolm }) => [
+  const rows = changes.map(({ name, before, after, delta, pHolm }) => [
     metricLabels[name] ?? name,
     `${short(before)}`,
     `${short(after)}`,

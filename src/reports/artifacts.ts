@@ -42,7 +42,7 @@ export function storeArtifact(
     return eventWith("neither a WebP image, a diff nor output");
   if (data.length > maxArtifactBytes) return eventWith(`larger than ${maxArtifactBytes / 1024} KiB`);
   try {
-    const missing = transaction(db, (tx) => {
+    const reason = transaction(db, (tx) => {
       if (!mayWrite()) return "the run had ended";
       const names = tx
         .select({ name: artifacts.name, bytes: sql<number>`length(${artifacts.data})` })
@@ -59,7 +59,7 @@ export function storeArtifact(
         .run();
       return null;
     });
-    return eventWith(missing);
+    return eventWith(reason);
   } catch (error) {
     return eventWith(`could not be stored: ${error instanceof Error ? error.message : error}`);
   }

@@ -55,11 +55,11 @@ export const checkJudgeAnswer = (ctx: Context, session: SessionId, output: unkno
 export const closeGrader = (ctx: Context): Promise<void> => threadOf(ctx).end();
 
 function runTaskHere(db: Db, task: SessionTask): SessionTaskResult {
-  const stored = readSession(db, task.session);
-  const { session } = splitJudging(stored);
+  const storedEvents = readSession(db, task.session);
+  const { session } = splitJudging(storedEvents);
   switch (task.work) {
     case "grade":
-      return gradeSession(task.judging === null ? stored : [...session, ...task.judging], task.methodology);
+      return gradeSession(task.judging === null ? storedEvents : [...session, ...task.judging], task.methodology);
     case "askJudge":
       return judgePromptOf(session, task);
     case "checkAnswer":

@@ -108,9 +108,9 @@ export function addGrading(ctx: Context, tx: Tx, reportId: string, { grade, repe
   }
   const createdAt = ctx.now();
   const row = { id: ctx.newId(createdAt), orgId: report.orgId, reportId, hash, repeat, judging, createdAt };
-  const stored = { ...row, grade: withIds(grade, existing, () => ctx.newId(ctx.now())) };
-  tx.insert(gradings).values(stored).run();
-  if (repeat === 1 && !report.gradingPinned) showGrading(ctx, tx, report, stored, grade.exposure);
+  const storedRow = { ...row, grade: withIds(grade, existing, () => ctx.newId(ctx.now())) };
+  tx.insert(gradings).values(storedRow).run();
+  if (repeat === 1 && !report.gradingPinned) showGrading(ctx, tx, report, storedRow, grade.exposure);
 }
 
 /** Makes a report show its previous grading, unless another is selected. Returns whether that changed anything. */

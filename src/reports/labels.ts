@@ -189,6 +189,6 @@ const maxEvents = 3;
 /** "events 3, 5, 8 and 4 more". */
 export function describeEvents(events: readonly number[]): string {
   const more = events.length - maxEvents;
-  const shown = events.slice(0, maxEvents).join(", ");
-  return `${events.length === 1 ? "event" : "events"} ${shown}${more > 0 ? ` and ${more} more` : ""}`;
+  const shownEvents = events.slice(0, maxEvents).join(", ");
+  return `${events.length === 1 ? "event" : "events"} ${shownEvents}${more > 0 ? ` and ${more} more` : ""}`;
 }

@@ -110,11 +110,11 @@ export function spentUsdOf(ctx: Context, org: string, budget: MonthBudget, month
 function idsOf({ db }: Context, org: string, budget: MonthBudget): string[] | null {
   if (budget.of === "organization") return null;
   if (budget.of === "prompt") return [budget.promptId];
-  const tagged = db
+  const taggedPrompts = db
     .select({ id: prompts.id })
     .from(prompts)
     .where(and(eq(prompts.orgId, org), hasTag(budget.tag)));
-  return tagged.all().map(({ id }) => id);
+  return taggedPrompts.all().map(({ id }) => id);
 }
 
 /** What runs of prompts cost in a month. Prompt by prompt, so that each is a range of the primary key. */
@@ -144,11 +144,11 @@ export function budgetObjection(ctx: Context, org: string, promptId: string | nu
     day: "numeric",
     month: "long",
   });
-  const raise =
+  const raiseCommand =
     budget.of === "organization"
       ? `evald org set ${JSON.stringify(budget.name)} --max-usd-a-month`
       : `evald spending budget --${budget.of} ${JSON.stringify(budget.name)} --max-usd`;
-  return `${capitalize(ownerOf(budget))} has spent $${spentUsd.toFixed(2)} of its monthly budget of $${budget.maxUsd}. Raise the budget with ${raise}, or wait until ${until}.`;
+  return `${capitalize(ownerOf(budget))} has spent $${spentUsd.toFixed(2)} of its monthly budget of $${budget.maxUsd}. Raise the budget with ${raiseCommand}, or wait until ${until}.`;
 }
 
 /** Whose budget it is, in words. */

@@ -119,10 +119,10 @@ function getAgent(ctx: Context, { agent: id }: RunRow): Agent {
   const agent = ownMember(ctx.agents, id);
   const objection = agent ? objectionToAgent(agent) : null;
   if (agent && objection === null) return agent;
-  const missing = agent?.preflight().find(({ isMet }) => !isMet);
-  const code = missing?.install === undefined ? "agent_not_available" : "agent_not_installed";
+  const unmetCondition = agent?.preflight().find(({ isMet }) => !isMet);
+  const code = unmetCondition?.install === undefined ? "agent_not_available" : "agent_not_installed";
   const detail = `the agent ${id} is not available on this server${objection === null ? "" : `: ${objection}`}`;
-  throw toFinalFailure(code, detail, missing?.install ?? id);
+  throw toFinalFailure(code, detail, unmetCondition?.install ?? id);
 }
 
 /** Throws a JobFailure if the session cannot be graded, and errors of the disk. */

@@ -33,8 +33,7 @@ const sites = Type.Optional(
   }),
 );
 const { runId, status, statusUrl, runUrl, report, failureReason } = EvalRequest.properties.runs.items.properties;
-const [{ properties }] = report.anyOf;
-const { slug, score, grade, outcome } = properties;
+const { slug, score, grade, outcome } = report.anyOf[0].properties;
 const RequestedRuns = Type.Array(Type.Object({ runId, status, statusUrl, runUrl }));
 const ListedRuns = Type.Array(
   Type.Object({ runId, status, report: Nullable(Type.Object({ slug, score, grade, outcome })), failureReason }),

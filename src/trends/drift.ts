@@ -87,8 +87,8 @@ export function changesOf(
     const span: [number, number] = [times[i - 1] ?? levels[0]?.at ?? 0, times[i + 1] ?? Number.MAX_SAFE_INTEGER];
     return scoreChange(point, at, isRuleBased(series.agent), canaryChangeAt(context, series, at, span));
   });
-  const all = newest === null ? scores : withCompared(context, series, scores, newest);
-  return [...propertyChangesOf(context, days), ...all].sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
+  const scoreChanges = newest === null ? scores : withCompared(context, series, scores, newest);
+  return [...propertyChangesOf(context, days), ...scoreChanges].sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
 }
 
 /** `isExact`: equal repeats are one observation, so there is no p. */
@@ -124,7 +124,7 @@ function withCompared(context: ChangeContext, series: ScoreDay, scores: Change[]
   const runs = [before, after].map(({ evaluations }) => evaluations.reduce((sum, each) => sum + each.runs, 0));
   const interval = low === null || low === high ? "exact" : `95% CI ${low} to ${high}`;
   const p = sameChange?.p ?? null;
-  const compared: Change = {
+  const comparedChange: Change = {
     at: toIso(at),
     what: "score",
     from: before.mean.toFixed(1),
@@ -135,7 +135,7 @@ function withCompared(context: ChangeContext, series: ScoreDay, scores: Change[]
     canary: canary.verdict,
     note: `${signed(value)} points (${interval}), ${runs.join(" against ")} runs${testWords(p)}; ${canary.note}`,
   };
-  return [...scores.filter((change) => change !== sameChange), compared];
+  return [...scores.filter((change) => change !== sameChange), comparedChange];
 }
 
 /** The words of comparisons for a change that the series shows. */

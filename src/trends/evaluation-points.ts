@@ -81,7 +81,8 @@ export function listEvaluationPoints(
     return isGraded || hasOnlyUngradedRuns ? [[id, seriesRuns]] : [];
   });
   const shownEvaluations = evaluations.slice(0, maxPoints);
-  const oldestRun = shownEvaluations.at(-1)?.[1].at(-1) ?? (isTruncated ? rows.at(-1) : undefined);
+  const [, oldestRuns = isTruncated ? rows : []] = shownEvaluations.at(-1) ?? [];
+  const oldestRun = oldestRuns.at(-1);
   return {
     points: shownEvaluations
       .map(([evalRequestId, evalRuns]) => ({

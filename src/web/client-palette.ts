@@ -59,10 +59,10 @@ input?.addEventListener("input", () => {
 });
 
 input?.addEventListener("keydown", (event) => {
-  const all = options();
-  const index = all.indexOf(selected() as HTMLAnchorElement);
-  if (event.key === "ArrowDown") select(all[(index + 1) % all.length]);
-  else if (event.key === "ArrowUp") select(all.at(index <= 0 ? -1 : index - 1));
+  const allOptions = options();
+  const index = allOptions.indexOf(selected() as HTMLAnchorElement);
+  if (event.key === "ArrowDown") select(allOptions[(index + 1) % allOptions.length]);
+  else if (event.key === "ArrowUp") select(allOptions.at(index <= 0 ? -1 : index - 1));
   else return;
   event.preventDefault();
 });

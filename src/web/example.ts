@@ -49,12 +49,12 @@ export function countPlantedMistakes(
   { baseUrl }: { baseUrl: string },
 ): PlantedMistakes | null {
   if (!task.startUrls.includes(`${baseUrl}/example`)) return null;
-  const found = plantedMistakes.filter((mistake) =>
+  const foundMistakes = plantedMistakes.filter((mistake) =>
     frictionPoints.some(
       ({ url, category }) => url === `${baseUrl}/example/${mistake.page}` && category === mistake.category,
     ),
   );
-  return { planted: plantedMistakes.length, found: found.length };
+  return { planted: plantedMistakes.length, found: foundMistakes.length };
 }
 
 const titleOf = (text: string): string => /^# (.+)$/m.exec(text)?.[1] ?? "";

@@ -74,8 +74,8 @@ function toOptions(texts: OptionTexts): object | undefined {
   const filledFields = agentOptionNames.filter((name) => texts[name].trim() !== "").map((name) => [name, texts[name]]);
   // Without web search and without a login is the default.
   const { webSearch, login, ...options } = readFields(AgentOptions, new URLSearchParams(filledFields), optionFormats);
-  const all = { ...options, ...(webSearch === true && { webSearch }), ...(login === true && { login }) };
-  return Object.keys(all).length === 0 ? undefined : all;
+  const changedOptions = { ...options, ...(webSearch === true && { webSearch }), ...(login === true && { login }) };
+  return Object.keys(changedOptions).length === 0 ? undefined : changedOptions;
 }
 
 /**

@@ -48,7 +48,7 @@ export function publicResponse(
   headers: Record<string, string> = {},
 ): Response {
   const etag = etagOf(body);
-  const all = {
+  const allHeaders = {
     ...securityHeaders,
     "content-type": contentTypes[kind],
     "cache-control": "public, max-age=300, must-revalidate",
@@ -58,7 +58,7 @@ export function publicResponse(
   const isNew = !hasVersion(request, etag);
   return compress(
     request,
-    isNew ? new Response(body, { headers: all }) : new Response(null, { status: 304, headers: all }),
+    isNew ? new Response(body, { headers: allHeaders }) : new Response(null, { status: 304, headers: allHeaders }),
   );
 }
 

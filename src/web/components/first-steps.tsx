@@ -23,21 +23,21 @@ const stepsOfPrompt = 3;
 export function FirstStepsList({ site: { base }, steps }: { site: Site; steps: FirstSteps }) {
   const { promptId } = steps;
   const prompt = promptId === null ? "/" : `/prompts/${promptId}`;
-  const all: Step[] = [
+  const allSteps: Step[] = [
     { name: "Enter the URL of your docs", path: "/prompts/propose", isDone: promptId !== null },
     { name: "Get the first report", path: steps.hasRuns ? "/runs" : prompt, isDone: steps.hasReports },
     { name: "Schedule runs", path: promptId === null ? "/" : `${prompt}/edit#frequency`, isDone: steps.hasSchedule },
     { name: "Connect CI or an editor with an API key", path: "/settings/keys", isDone: steps.usesKeys },
     { name: "Invite your team", path: "/settings/members#invite", isDone: steps.hasTeam },
   ];
-  const next = all.findIndex(({ isDone }) => !isDone);
+  const next = allSteps.findIndex(({ isDone }) => !isDone);
   return (
     <section class="first-steps" aria-labelledby="steps">
       <header class="toolbar">
         <h2 id="steps">
           First steps{" "}
           <small>
-            {all.filter(({ isDone }) => isDone).length} of {all.length}
+            {allSteps.filter(({ isDone }) => isDone).length} of {allSteps.length}
           </small>
         </h2>
         {promptId !== null && (
@@ -47,7 +47,7 @@ export function FirstStepsList({ site: { base }, steps }: { site: Site; steps: F
         )}
       </header>
       <ol>
-        {all.map(({ name, path, isDone }, i) => (
+        {allSteps.map(({ name, path, isDone }, i) => (
           <li key={name} class={isDone ? "done" : undefined} aria-current={i === next ? "step" : undefined}>
             {isDone || (promptId === null && i < stepsOfPrompt) ? name : <a href={base + path}>{name}</a>}
             {isDone && <span class="visually-hidden"> (done)</span>}

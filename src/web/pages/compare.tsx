@@ -190,7 +190,7 @@ export const CompareSidesPage = ({ site, viewer, comparison }: PageProps & { com
 
 function NumberRow({ row }: { row: MetricRow }) {
   const change = changeOf(row);
-  const tone = change !== null && change > 0 === row.isCost ? "worse" : "better";
+  const isBetter = change !== null && (row.isCost ? change < 0 : change > 0);
   return (
     <tr>
       <th scope="row">{row.name}</th>
@@ -199,7 +199,7 @@ function NumberRow({ row }: { row: MetricRow }) {
           {value === null ? "–" : row.format(value)}
         </td>
       ))}
-      <td class={change ? `number ${tone}` : "number"}>
+      <td class={change ? `number ${isBetter ? "better" : "worse"}` : "number"}>
         {change === null ? "–" : withSign(change, (value) => row.format(Number(value.toFixed(2))))}
       </td>
     </tr>
@@ -211,13 +211,13 @@ type Point = Comparison["friction"]["shared"][number] & { slugs?: string[] };
 
 function Friction({ base, friction, columns }: { base: string; friction: Comparison["friction"]; columns: Column[] }) {
   const [first, last] = [columns[0]?.slug ?? "", columns.at(-1)?.slug ?? ""];
-  const only: Point[] = friction.only;
+  const notShared: Point[] = friction.only;
   const inFirst = ({ slugs = [] }: Point) => slugs.includes(first);
   const inLast = ({ slugs = [] }: Point) => slugs.includes(last);
-  const groups: [string, string, Point[]][] = [
-    ["new", "New in the latest report", only.filter((point) => inLast(point) && !inFirst(point))],
-    ["resolved", "Resolved in the latest report", only.filter((point) => inFirst(point) && !inLast(point))],
-    ["some", "In some reports", only.filter((point) => inFirst(point) === inLast(point))],
+  const groups: [group: string, name: string, points: Point[]][] = [
+    ["new", "New in the latest report", notShared.filter((point) => inLast(point) && !inFirst(point))],
+    ["resolved", "Resolved in the latest report", notShared.filter((point) => inFirst(point) && !inLast(point))],
+    ["some", "In some reports", notShared.filter((point) => inFirst(point) === inLast(point))],
     ["all", "In all reports", friction.shared],
   ];
   return (

@@ -53,7 +53,6 @@ export function ModelsPage({ providers, judgeModels, config, logins, ...frame }:
       <p class="muted">
         See <a href={`${base}/docs/models`}>Models and keys</a> for how to set these.
       </p>
-
       {mayChange && (
         <>
           <h2>Test a model</h2>

@@ -57,9 +57,9 @@ const toEndpoints = ({ paths }: OpenApiDocument): Endpoint[] =>
 
 /** All operations and schemas of the REST API, from its OpenAPI description. */
 export function ReferencePage({ site, viewer, document }: DocsProps & { document: OpenApiDocument }) {
-  const all = toEndpoints(document);
+  const endpoints = toEndpoints(document);
   const groups = document.tags
-    .map((tag) => ({ ...tag, operations: all.filter(({ operation }) => operation.tags.includes(tag.name)) }))
+    .map((tag) => ({ ...tag, operations: endpoints.filter(({ operation }) => operation.tags.includes(tag.name)) }))
     .filter(({ operations }) => operations.length > 0);
   const schemas = Object.entries(document.components.schemas);
   const { responses, parameters } = document.components;

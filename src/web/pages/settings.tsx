@@ -106,7 +106,7 @@ type Props = SettingsProps & {
 /** Name, time zone and limits of an organization. */
 export function OrgPage({ org, spentUsd, defaults, newerVersion, ...frame }: Props) {
   const { site, mayChange, typedValues, formError } = frame;
-  const stored = { ...org, hasResultsPage: org.resultsPath !== null };
+  const storedSettings = { ...org, hasResultsPage: org.resultsPath !== null };
   return (
     <SettingsFrame {...frame} path="/settings">
       {newerVersion !== null && (
@@ -116,7 +116,7 @@ export function OrgPage({ org, spentUsd, defaults, newerVersion, ...frame }: Pro
         </p>
       )}
       <SchemaForm
-        {...{ schema: OrgSettings, values: typedValues ?? toFields(OrgSettings, stored), formError, mayChange }}
+        {...{ schema: OrgSettings, values: typedValues ?? toFields(OrgSettings, storedSettings), formError, mayChange }}
         action={`${site.base}/settings`}
       >
         <fieldset>
