@@ -1,7 +1,10 @@
-import { commandsOf, isInspection } from "./call-actions.ts";
+import type { Action } from "./actions/action.ts";
+import { actionsOfShell, onlyHelps } from "./actions/call.ts";
+import { isClient } from "./actions/request.ts";
+import { programOf } from "./actions/shell.ts";
 import { type EventOf, type Http, hasFailed, readingTools } from "./events.ts";
 import type { Hosts } from "./hosts.ts";
-import { isDocumented, wordsByLine } from "./judge/product-programs.ts";
+import { isDocumented, withoutOptions, wordsByLine } from "./judge/product-programs.ts";
 import { lettersAndDigitsOf } from "./judge/repetition.ts";
 
 type TrialEvidence = {
@@ -20,17 +23,23 @@ type TrialEvidence = {
  * MCP server ran. Reading, writing files and running anything else don't count.
  */
 export function hasTriedProduct({ calls, results, requests, hosts, mcpServers, failedIds }: TrialEvidence): boolean {
-  const isAnswer = (http: Http) =>
+  const isProductAnswer = (http: Http) =>
     http.id !== null && !failedIds.has(http.id) && !hasFailed(http) && hosts.isProduct(http);
-  if (requests.some(isAnswer)) return true;
+  if (requests.some(isProductAnswer)) return true;
   const docsLines = results
     .filter(({ tool }) => readingTools.includes(tool))
     .flatMap(({ output }) => (typeof output?.text === "string" ? wordsByLine(output.text) : []));
-  const isShown = ({ program, subcommand }: ReturnType<typeof commandsOf>[number]) =>
-    !isInspection(program) && isDocumented({ docsLines }, [program, subcommand]);
+  const isShownByDocs = (action: Action) => {
+    if (action.kind !== "command") return false;
+    const program = programOf(action.words);
+    // What a client requests is known by itself.
+    if (onlyHelps(program) || isClient(program)) return false;
+    return isDocumented(docsLines, [program, ...withoutOptions(action.words.slice(1))]);
+  };
   return calls.some(({ id, tool, input }) => {
     if (failedIds.has(id)) return false;
-    if (tool === "run_command") return typeof input?.command === "string" && commandsOf(input.command).some(isShown);
+    if (tool === "run_command")
+      return typeof input?.command === "string" && actionsOfShell(input.command).some(isShownByDocs);
     // Agents prefix the tools of an MCP server with its name, each in its own way.
     return mcpServers.some((server) => lettersAndDigitsOf(tool).includes(lettersAndDigitsOf(server)));
   });

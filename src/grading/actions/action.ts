@@ -20,9 +20,9 @@ export type Part = {
   value: string;
 };
 
-/** A request, in any notation. */
-export type RequestAction = { kind: "request"; parts: Part[]; source: string };
-/** A command. `code`: the program text that it runs, if it is known. `changes`: whether it may change anything. */
+/** A request, in any notation. `url`: only a path if its host is unknown. `source`: as it was written; empty for a request that was only seen. */
+export type RequestAction = { kind: "request"; parts: Part[]; url: string; source: string };
+/** A command. `code`: the program text that it runs; null: unknown. `changes`: whether it may change anything. */
 export type CommandAction = {
   kind: "command";
   words: string[];
@@ -37,6 +37,9 @@ type CodeAction = { kind: "code"; code: string; source: string };
 /** What a call did, or what a sample says to do. */
 export type Action = RequestAction | CommandAction | CodeAction;
 
-/** The value of a part that a request has once. */
+/** The names in a path. */
+export const segmentsOf = (path: string): string[] => path.split("/").filter(Boolean);
+
+/** The value of a part that a request has at most once; null: it has none. */
 export const partOf = ({ parts }: RequestAction, role: Part["role"]): string | null =>
   parts.find((part) => part.role === role)?.value ?? null;

@@ -1,7 +1,18 @@
-import { type Action, type CommandAction, type Part, partOf, type RequestAction, type Role } from "./action.ts";
+import {
+  type Action,
+  type CommandAction,
+  type Part,
+  partOf,
+  type RequestAction,
+  type Role,
+  segmentsOf,
+} from "./action.ts";
 import { tokensOf } from "./code.ts";
 
-/** What one action has and the other doesn't. `found` null: added; `expected` null: left out. `key`: of a part whose value differs. */
+/**
+ * What one action has and the other doesn't. `found` null: added; `expected` null: left out. `key`: of a part whose value differs. `after`: the last
+ * word of a command before the difference.
+ */
 export type Difference = {
   role: Role;
   key: string | null;
@@ -14,11 +25,12 @@ export type Difference = {
 const maxItems = 600;
 
 /**
- * Aligns the starts of two lists: pairs of the indexes of similar items, in order, with the largest sum of similarities. null: the item has no
- * counterpart in the other list.
+ * Aligns the starts of two lists, like a diff: pairs of the indexes of similar items, in order, with the largest sum of similarities (0 to 1 each). null:
+ * the item has no counterpart in the other list.
  */
 function align<T>(allOfA: T[], allOfB: T[], similarity: (a: T, b: T) => number): [number | null, number | null][] {
   const [a, b] = [allOfA.slice(0, maxItems), allOfB.slice(0, maxItems)];
+  // The largest sum for the rests of both lists from each pair of indexes on.
   const best = Array.from({ length: a.length + 1 }, () => new Float64Array(b.length + 1));
   for (let i = a.length - 1; i >= 0; i--)
     for (let j = b.length - 1; j >= 0; j--)
@@ -74,7 +86,6 @@ const codeSimilarity = (a: string, b: string): number =>
 const isSafe = (method: string | null) => method !== null && /^(GET|HEAD|OPTIONS)$/.test(method);
 /** Whether a word may be the ID of something, rather than a version or a name. */
 export const isId = (word: string): boolean => /\d/.test(word) && !/^v\d+/i.test(word) && !/^-|[=/(\s]/.test(word);
-const segmentsOf = (path: string | null) => (path ?? "").split("/").filter(Boolean);
 
 /** Segments that name a resource by its ID stand for each other. */
 const segmentSimilarity = (a: string, b: string): number => (a !== b && isId(a) && isId(b) ? 1 : wordSimilarity(a, b));
@@ -85,49 +96,55 @@ const dataOf = ({ parts }: RequestAction): string[] =>
     role === "query" || role === "field" || role === "body" ? [value.replace(/^"|"$/g, "")] : [],
   );
 
-/** 0 to 1: whether two requests have the same purpose. What they send counts as much as where they send it. */
-function requestSimilarity(a: RequestAction, b: RequestAction): number {
-  const [method, otherMethod] = [partOf(a, "method"), partOf(b, "method")];
-  const [data, otherData] = [dataOf(a), dataOf(b)];
-  const path = listSimilarity(segmentsOf(partOf(a, "path")), segmentsOf(partOf(b, "path")), segmentSimilarity);
-  const dataSimilarity =
-    data.length + otherData.length === 0 ? null : listSimilarity(data.toSorted(), otherData.toSorted());
-  // Looking at something is not a way to change it.
-  if (!isSafe(method) && isSafe(otherMethod) && !(dataSimilarity !== null && dataSimilarity >= 0.5)) return 0;
-  if (path < 0.5 && !(dataSimilarity !== null && dataSimilarity >= 0.5)) return 0;
-  const scores: [weight: number, score: number][] = [
-    [2, path],
-    [1, method === otherMethod ? 1 : 0],
-    [1, partOf(a, "host") === partOf(b, "host") ? 1 : 0],
-    ...(dataSimilarity === null ? [] : [[2, dataSimilarity] as [number, number]]),
-  ];
-  return (
-    scores.reduce((sum, [weight, score]) => sum + weight * score, 0) / scores.reduce((sum, [weight]) => sum + weight, 0)
+/** Paths and sent values have something in common from this similarity on, and so do lines of program text. */
+const minSimilarity = 0.5;
+
+/** 0 to 1: whether two requests have the same purpose. What they send counts as much as their paths, and twice as much as method or host. */
+function requestSimilarity(failed: RequestAction, later: RequestAction): number {
+  const [method, otherMethod] = [partOf(failed, "method"), partOf(later, "method")];
+  const [data, otherData] = [dataOf(failed), dataOf(later)];
+  const hasData = data.length + otherData.length > 0;
+  const dataSimilarity = hasData ? listSimilarity(data.toSorted(), otherData.toSorted()) : 0;
+  const pathSimilarity = listSimilarity(
+    segmentsOf(partOf(failed, "path") ?? ""),
+    segmentsOf(partOf(later, "path") ?? ""),
+    segmentSimilarity,
   );
+  // Looking at something is not a way to change it.
+  const onlyLooks = !isSafe(method) && isSafe(otherMethod);
+  if (dataSimilarity < minSimilarity && (onlyLooks || pathSimilarity < minSimilarity)) return 0;
+  const sameMethod = Number(method === otherMethod);
+  const sameHost = Number(partOf(failed, "host") === partOf(later, "host"));
+  const target = 2 * pathSimilarity + sameMethod + sameHost;
+  return hasData ? (target + 2 * dataSimilarity) / 6 : target / 4;
 }
 
+const isOption = (word: string) => word.startsWith("-");
+/** The similarity of two commands with the same words that run different program text. */
+const similarityOfOtherCode = 0.9;
+/** A command of another program has the same purpose from this similarity on, if the product rejected the first program. */
+const minSimilarityOfOtherProgram = 0.4;
+
 /** 0 to 1: whether two commands have the same purpose. `isRejected`: whether the product's message names a word. */
-function commandSimilarity(a: CommandAction, b: CommandAction, isRejected: (word: string) => boolean): number {
-  const [words, others] = [a.words, b.words];
-  if (words.join("\0") === others.join("\0")) return a.code === b.code ? 1 : 0.9;
-  const isCode = a.code !== null && b.code !== null;
-  const similarity = (x: string, y: string) =>
-    isCode && x === a.code && y === b.code ? codeSimilarity(x, y) : wordSimilarity(x, y);
-  const score = listSimilarity(words, others, similarity);
+function commandSimilarity(failed: CommandAction, later: CommandAction, isRejected: (word: string) => boolean): number {
+  const [words, others] = [failed.words, later.words];
+  if (words.join("\0") === others.join("\0")) return failed.code === later.code ? 1 : similarityOfOtherCode;
+  const similarity = (word: string, other: string) =>
+    word === failed.code && other === later.code ? codeSimilarity(word, other) : wordSimilarity(word, other);
   const pairs = align(words, others, similarity);
   // What was left out or replaced by something unlike it must be what the product rejected, or an option.
-  const replaced = pairs.flatMap(([i, j]) => (i !== null && j === null ? [words[i]!] : []));
-  const isOther = replaced.some((word) => !word.startsWith("-") && !isRejected(word));
-  if (isOther) return 0;
+  const leftOut = pairs.flatMap(([i, j]) => (i !== null && j === null ? [words[i]!] : []));
+  if (leftOut.some((word) => !isOption(word) && !isRejected(word))) return 0;
   // Programs that only look at things have the same purpose only if they look at the same things.
-  if (
-    !a.changes &&
-    pairs.some(([i, j]) => i !== null && (j === null || words[i] !== others[j]) && !words[i]!.startsWith("-") && i > 0)
-  )
-    return 0;
-  const keepsProgram = wordSimilarity(words[0] ?? "", others[0] ?? "") > 0 || others.includes(words[0] ?? "");
-  if (!keepsProgram) return isRejected(words[0] ?? "") && words.length > 1 && score >= 0.4 ? score : 0;
-  return score;
+  const hasOtherOperands = pairs.some(
+    ([i, j]) => i !== null && i > 0 && !isOption(words[i]!) && (j === null || words[i] !== others[j]),
+  );
+  if (!failed.changes && hasOtherOperands) return 0;
+  const score = listSimilarity(words, others, similarity);
+  const [program = ""] = words;
+  const keepsProgram = wordSimilarity(program, others[0] ?? "") > 0 || others.includes(program);
+  if (keepsProgram) return score;
+  return isRejected(program) && words.length > 1 && score >= minSimilarityOfOtherProgram ? score : 0;
 }
 
 /** Two actions have the same purpose from this similarity on. */
@@ -144,9 +161,11 @@ export function similarityOf(failed: Action, later: Action, message = ""): numbe
 export function namesWord(text: string, word: string): boolean {
   const isWord = (char: string | undefined) => char !== undefined && /[\p{L}\p{N}_]/u.test(char);
   if (word === "") return false;
-  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1))
-    if (!(isWord(text[at - 1]) && isWord(word[0])) && !(isWord(text[at + word.length]) && isWord(word.at(-1))))
-      return true;
+  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) {
+    const startsInWord = isWord(text[at - 1]) && isWord(word[0]);
+    const endsInWord = isWord(text[at + word.length]) && isWord(word.at(-1));
+    if (!startsInWord && !endsInWord) return true;
+  }
   return false;
 }
 
@@ -162,57 +181,53 @@ function requestDifferences(failed: RequestAction, worked: RequestAction): Diffe
     const [found, expected] = [partOf(failed, role), partOf(worked, role)];
     return found === null || expected === null || found === expected ? [] : [{ role, key: null, found, expected }];
   });
+  const body = partOf(failed, "body");
+  const isMalformedJson = body !== null && /^\s*[[{]/.test(body) && partOf(worked, "body") === null;
+  if (isMalformedJson) return [...single, { role: "body", key: null, found: body, expected: bodyOf(worked) }];
   const named = (["query", "header", "field"] as const).flatMap((role) => namedDifferences(role, failed, worked));
-  const [body, otherBody] = [partOf(failed, "body"), partOf(worked, "body")];
-  const isMalformed = body !== null && /^\s*[[{]/.test(body) && otherBody === null;
-  const malformed: Difference[] = isMalformed
-    ? [{ role: "body", key: null, found: body, expected: bodyOf(worked) }]
-    : [];
-  return [...single, ...(isMalformed ? [] : named), ...malformed];
+  return [...single, ...named];
 }
 
 /** A body again, from its fields. */
 const bodyOf = ({ parts }: RequestAction): string =>
   `{${parts.flatMap(({ role, key, value }) => (role === "field" ? [`"${key}": ${value}`] : [])).join(", ")}}`;
 
-/** Names that only one request has: renamed if they have the same value, or if there is one on each side. Then values. */
+/** Names that only one request has: renamed if they have the same value, if there is one on each side, or if they are similar. Then values. */
 function namedDifferences(role: Part["role"], failed: RequestAction, worked: RequestAction): Difference[] {
-  const of = ({ parts }: RequestAction) => parts.filter((part) => part.role === role);
-  const missing = of(failed).filter(({ key }) => !of(worked).some((other) => other.key === key));
-  const added = of(worked).filter(({ key }) => !of(failed).some((other) => other.key === key));
+  const failedParts = failed.parts.filter((part) => part.role === role);
+  const workedParts = worked.parts.filter((part) => part.role === role);
+  const missing = failedParts.filter(({ key }) => !workedParts.some((other) => other.key === key));
+  const added = workedParts.filter(({ key }) => !failedParts.some((other) => other.key === key));
+  const newNameOf = (part: Part): Part | undefined => {
+    const sameValue = added.find(({ value }) => value === part.value);
+    if (sameValue || (missing.length === 1 && added.length === 1)) return sameValue ?? added[0];
+    return added.find(({ key }) => wordSimilarity(key, part.key) > 0);
+  };
   const renamed = missing.flatMap((part) => {
-    const other =
-      added.find(({ value }) => value === part.value) ??
-      (missing.length === 1 && added.length === 1
-        ? added[0]
-        : added.find(({ key }) => wordSimilarity(key, part.key) > 0));
+    const other = newNameOf(part);
     return other ? [{ part, other }] : [];
   });
-  const isRenamed = (part: Part) => renamed.some(({ part: from, other }) => from === part || other === part);
-  const values = of(failed).flatMap((part): Difference[] => {
-    if (isAuthorization(part))
-      return schemeDifferences(
-        part,
-        of(worked).find(({ key }) => key === part.key),
-      );
-    const other = of(worked).find(({ key, value }) => key === part.key && value !== part.value);
-    const isSame = of(worked).some(({ key, value }) => key === part.key && value === part.value);
-    return other && !isSame ? [{ role, key: part.key, found: part.value, expected: other.value }] : [];
+  const isRenamed = (part: Part) => renamed.some((pair) => pair.part === part || pair.other === part);
+  const values = failedParts.flatMap((part): Difference[] => {
+    const parts = workedParts.filter(({ key }) => key === part.key);
+    const [other] = parts;
+    if (isAuthorization(part)) return schemeDifferences(part, other);
+    if (other === undefined || parts.some(({ value }) => value === part.value)) return [];
+    return [{ role, key: part.key, found: part.value, expected: other.value }];
   });
   return [
     ...renamed.map(({ part, other }) => ({ role, key: null, found: part.key, expected: other.key })),
     ...missing.filter((part) => !isRenamed(part)).map(({ key }) => ({ role, key: null, found: key, expected: null })),
     ...added
       .filter((part) => !isRenamed(part))
-      .map(({ key, value }) => ({
-        role,
-        key: null,
-        found: null,
-        expected:
-          role === "header" ? headerLine(key, value) : role === "query" ? `${key}=${value}` : `"${key}": ${value}`,
-      })),
+      .map((part) => ({ role, key: null, found: null, expected: asWritten(part) })),
     ...values,
   ];
+}
+
+function asWritten({ role, key, value }: Part): string {
+  if (role === "header") return headerLine(key, value);
+  return role === "query" ? `${key}=${value}` : `"${key}": ${value}`;
 }
 
 const isAuthorization = ({ role, key }: Part) => role === "header" && /^(proxy-)?authorization$/.test(key);
@@ -237,57 +252,58 @@ function headerLine(key: string, value: string): string {
 
 /** The words that differ, in groups: a group on one side only was added or left out. */
 function commandDifferences(failed: CommandAction, worked: CommandAction): Difference[] {
-  const roleOf = (word: string, at: number): Role =>
-    at === 0 ? "program" : word.startsWith("-") ? "option" : "operand";
+  const roleOf = (word: string, at: number): Role => (at === 0 ? "program" : isOption(word) ? "option" : "operand");
   const isCode = (word: string) => word === failed.code || word === worked.code;
   const pairs = align(failed.words, worked.words, (a, b) =>
     isCode(a) && isCode(b) ? similarityOfIds : wordSimilarity(a, b),
   );
-  const differences: Difference[] = [];
-  let [found, expected, role]: [string[], string[], Role | null] = [[], [], null];
+  type Group = { role: Role; found: string[]; expected: string[]; after: string };
+  const groups: Group[] = [];
+  let group: Group | null = null;
   let after = failed.words[0] ?? "";
-  const flush = () => {
-    if (role !== null)
-      differences.push({
-        role,
-        key: null,
-        found: found.join(" ") || null,
-        expected: expected.join(" ") || null,
-        after,
-      });
-    [found, expected, role] = [[], [], null];
-  };
   for (const [i, j] of pairs) {
     const [word, other] = [i === null ? null : failed.words[i]!, j === null ? null : worked.words[j]!];
     if (word === other || (word !== null && isCode(word))) {
-      flush();
+      group = null;
       after = word ?? after;
-    } else {
-      role ??= word !== null ? roleOf(word, i!) : roleOf(other!, j!);
-      if (word !== null) found.push(word);
-      if (other !== null) expected.push(other);
+      continue;
     }
+    if (group === null) {
+      group = { role: roleOf(word ?? other!, i ?? j!), found: [], expected: [], after };
+      groups.push(group);
+    }
+    if (word !== null) group.found.push(word);
+    if (other !== null) group.expected.push(other);
   }
-  flush();
+  const words = groups.map(
+    ({ role, found, expected, after }): Difference => ({
+      role,
+      key: null,
+      found: found.join(" ") || null,
+      expected: expected.join(" ") || null,
+      after,
+    }),
+  );
   const variables = worked.variables
     .filter((name) => !failed.variables.includes(name))
     .map((name): Difference => ({ role: "variable", key: null, found: null, expected: name }));
-  return [...differences, ...variables, ...codeDifferences(failed.code, worked.code)];
+  return [...words, ...variables, ...codeDifferences(failed.code, worked.code)];
 }
 
-/** The lines that differ between two program texts, with the same lines around left out. */
+const linesOf = (code: string): string[] =>
+  code
+    .split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean)
+    .slice(0, maxItems);
+
+/** The lines that differ between two program texts. */
 function codeDifferences(failed: string | null, worked: string | null): Difference[] {
   if (failed === null || worked === null || failed === worked) return [];
-  const [lines, others] = [failed, worked].map((code) =>
-    code
-      .split("\n")
-      .map((each) => each.trim())
-      .filter(Boolean)
-      .slice(0, maxItems),
-  ) as [string[], string[]];
+  const [lines, others] = [linesOf(failed), linesOf(worked)];
   const similarity = (a: string, b: string) => {
-    const score = a === b ? 1 : codeSimilarity(a, b);
-    return score >= 0.5 ? score : 0;
+    const score = codeSimilarity(a, b);
+    return score >= minSimilarity ? score : 0;
   };
   return align(lines, others, similarity).flatMap(([i, j]): Difference[] => {
     const [found, expected] = [i === null ? null : lines[i]!, j === null ? null : others[j]!];

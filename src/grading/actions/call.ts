@@ -1,7 +1,7 @@
 import type { EventOf } from "../events.ts";
-import type { Action, CommandAction, RequestAction } from "./action.ts";
+import { type Action, partOf, type RequestAction } from "./action.ts";
 import { requestsOf, toRequest } from "./request.ts";
-import { parseShell, type ShellCommand } from "./shell.ts";
+import { parseShell, programOf, type ShellCommand } from "./shell.ts";
 
 type Call = EventOf<"tool_call">;
 
@@ -28,10 +28,11 @@ export function actionsOfCall(call: Call, files: Files): Action[] {
 export function actionsOfShell(script: string, files: Files = new Map()): Action[] {
   return parseShell(script).flatMap((command) => {
     const requests = requestsOf(command);
-    return requests.length > 0 ? requests : [toCommand(command, files)].flat();
+    return requests.length > 0 ? requests : toActions(command, files);
   });
 }
 
+/** Programs that run the rest of their line as a command. */
 const wrappers = /^(sudo|time|exec|command|nohup|env)$/;
 /** Programs that only prepare a place for others. */
 const preparingPrograms = new Set("cd mkdir touch export set".split(" "));
@@ -39,43 +40,46 @@ const inspectingPrograms = new Set(
   "ls echo printf cat pwd true false sleep head tail which wc sort test grep find stat sed jq [".split(" "),
 );
 
+/** Whether a program only looks at something, or prepares a place for others. */
+export const onlyHelps = (program: string): boolean =>
+  preparingPrograms.has(program) || inspectingPrograms.has(program);
+
 /** The actions that a call was made for: not those that look at something, or prepare the others. */
 export function intentsOf(actions: Action[]): Action[] {
-  const isMain = (action: Action) =>
-    action.kind !== "command" ||
-    (action.changes && !preparingPrograms.has(action.words[0] ?? "") && action.words.length > 0);
+  const isMain = (action: Action) => {
+    if (action.kind !== "command") return true;
+    const [program] = action.words;
+    return program !== undefined && action.changes && !preparingPrograms.has(program);
+  };
   return actions.some(isMain) ? actions.filter(isMain) : actions;
 }
 
-/** A command with the program text that it runs: an argument, its input, or a file that the agent wrote. */
-function toCommand(
-  { words: all, variables, input, outputs, source }: ShellCommand,
-  files: Files,
-): CommandAction | Action[] {
-  const words = all.slice(all.findIndex((word) => !wrappers.test(word)));
-  const program = words[0]?.replace(/^.*\//, "") ?? "";
-  const argument = words.findIndex(
+/** What a command does, with the program text that it runs: an argument, its input, or a file that the agent wrote. */
+function toActions(command: ShellCommand, files: Files): Action[] {
+  const { variables, input, outputs, source } = command;
+  const words = command.words.slice(command.words.findIndex((word) => !wrappers.test(word)));
+  const program = programOf(words);
+  const argument = words.find(
     (word, i) => i > 0 && /^(-c|-e|-r|--eval|eval)$/.test(words[i - 1]!) && /[\s(]/.test(word),
   );
-  if (argument > 0 && /^(ba|da|z)?sh$/.test(program)) return actionsOfShell(words[argument]!, files);
-  const file = words.slice(1).find((word) => files.has(fileName(word)));
+  if (argument !== undefined && /^(ba|da|z)?sh$/.test(program)) return actionsOfShell(argument, files);
+  // What is written into a file isn't run.
   const inputCode = outputs.length > 0 ? null : input;
-  const code =
-    argument > 0 ? words[argument]! : (inputCode ?? (file === undefined ? null : files.get(fileName(file))!));
+  const file = words.slice(1).find((word) => files.has(fileName(word)));
+  const fileCode = file === undefined ? null : files.get(fileName(file))!;
+  const code = argument ?? inputCode ?? fileCode;
   const changes = outputs.length > 0 || variables.length > 0 || !inspectingPrograms.has(program);
-  return { kind: "command", words, variables, code, changes, source };
+  return [{ kind: "command", words, variables, code, changes, source }];
 }
 
 /** A path without the folder of the workspace. */
 export const fileName = (path: string): string => path.replace(/^(\/workspace)?\.?\/+/, "").replace(/^\.\//, "");
 
 /** The requests that were seen during a call, apart from those that its input shows. */
-export const seenRequests = (seen: { method: string; url: string }[], known: Action[]): RequestAction[] =>
+export const unshownRequests = (seen: { method: string; url: string }[], shown: Action[]): RequestAction[] =>
   seen
     .map(({ method, url }) => toRequest({ method, url }, ""))
-    .filter(({ parts }) => !known.some((each) => each.kind === "request" && sameStart(each, parts)));
+    .filter((request) => !shown.some((action) => action.kind === "request" && hasSameTarget(action, request)));
 
-const sameStart = ({ parts }: RequestAction, others: RequestAction["parts"]): boolean =>
-  (["method", "host", "path"] as const).every(
-    (role) => parts.find((part) => part.role === role)?.value === others.find((part) => part.role === role)?.value,
-  );
+const hasSameTarget = (a: RequestAction, b: RequestAction): boolean =>
+  (["method", "host", "path"] as const).every((role) => partOf(a, role) === partOf(b, role));

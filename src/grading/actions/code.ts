@@ -1,14 +1,17 @@
 import type { Part, RequestAction } from "./action.ts";
 import { toRequest } from "./request.ts";
 
-/** The words of program text: names with their dots, strings, and single signs. */
+/** The tokens of program text: names with their dots, strings, and single signs. */
 export const tokensOf = (code: string): string[] =>
   code.match(
     /[\p{L}\p{N}_$@]+(?:[.\-/:]+[\p{L}\p{N}_$@]+)*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`|[^\s]/gu,
   ) ?? [];
 
 const methods = "get|post|put|patch|delete|head|options";
-/** An address in quotes, after the call, comma, bracket or equals sign that it belongs to. */
+/** `method: "POST"`, or `"POST"` alone. */
+const namedMethod = new RegExp(`\\bmethod["']?\\s*[:=]\\s*["'\`](\\w+)|["'\`](${methods.toUpperCase()})["'\`]`);
+const methodName = new RegExp(`^(${methods})$`, "i");
+/** An address in quotes, after the call, comma, bracket or equals sign that it belongs to: `axios.post("/v1/parcels"`. */
 const quotedAddress = new RegExp(
   `(?:\\b(${methods}|fetch|request|open|urlopen|axios|ky|got|URI|Request)\\w*\\s*\\(|[,:]|[=(])\\s*[rfbu]?(["'\`])((?:https?://[^"'\`\\s]+|/[\\w{}$:./?=&<>-]+))\\2`,
   "gi",
@@ -20,15 +23,12 @@ const quotedAddress = new RegExp(
  */
 export function requestsInCode(code: string): { action: RequestAction; start: number; end: number }[] {
   return [...code.matchAll(quotedAddress)].map((match) => {
-    const [whole, called = "", , address = ""] = match;
+    const [whole, functionName = "", , address = ""] = match;
     const end = statementEnd(code, match.index);
     const rest = code.slice(match.index + whole.length, end);
     const before = code.slice(Math.max(0, code.lastIndexOf("\n", match.index)), match.index);
-    const methodMatch = new RegExp(
-      `\\bmethod["']?\\s*[:=]\\s*["'\`](\\w+)|["'\`](${methods.toUpperCase()})["'\`]`,
-    ).exec(before + rest);
-    const method =
-      methodMatch?.[1] ?? methodMatch?.[2] ?? (new RegExp(`^(${methods})$`, "i").test(called) ? called : null);
+    const [, assigned, alone] = namedMethod.exec(before + rest) ?? [];
+    const method = assigned ?? alone ?? (methodName.test(functionName) ? functionName : null);
     const source = code.slice(match.index, end).trim();
     const request = toRequest({ method, url: address.replace(/\$\{(\w+)\}/g, "{$1}") }, source);
     return { action: { ...request, parts: [...request.parts, ...keysOf(rest)] }, start: match.index, end };
@@ -48,35 +48,35 @@ function statementEnd(code: string, from: number): number {
 
 const roles: Record<string, Part["role"]> = { headers: "header", params: "query", query: "query" };
 
-/** Keys of object literals and keyword arguments with their values, by the object that they are in. */
+/** `name: "a"`, `"name" => 'a'`, `name=a`, `params={` without a value, or a bracket. */
+const keyOrBracket =
+  /(["']?)([\w$-]+)\1\s*(?:[:=](?![=>])|(?<=["']\s*)=>)\s*((?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|[\w.$-]+)?)|([{[(])|([}\])])/g;
+
+/** Keys of object literals and keyword arguments with their values. The key of an object says what those in it are. */
 function keysOf(text: string): Part[] {
   const parts: Part[] = [];
-  const open: (Part["role"] | null)[] = [];
-  let pending: string | null = null;
-  for (const match of text.matchAll(
-    /(["']?)([\w$-]+)\1\s*(?:[:=](?![=>])|(?<=["']\s*)=>)\s*((?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|[\w.$-]+)?)|([{[(])|([}\])])/g,
-  )) {
-    const [, , key, value = "", opening, closing] = match;
+  // What the keys in each open bracket are, the innermost last; null: no part of the request.
+  const openRoles: (Part["role"] | null)[] = [];
+  // A key whose value is in the next bracket.
+  let objectKey: string | null = null;
+  for (const [, , key, value = "", opening] of text.matchAll(keyOrBracket)) {
+    const role = openRoles.at(-1) ?? null;
     if (opening !== undefined) {
-      const inherited = open.at(-1) ?? null;
-      open.push(
-        opening === "(" && pending === null
-          ? inherited
-          : (roles[pending ?? ""] ?? (pending === null ? inherited : "field")),
-      );
-      pending = null;
-    } else if (closing !== undefined) open.pop();
-    else if (key !== undefined) {
-      pending = value === "" || /^(JSON|json)\b/.test(value) ? key : null;
-      const role = open.at(-1);
-      if (role && pending === null)
+      openRoles.push(objectKey === null ? role : (roles[objectKey] ?? "field"));
+      objectKey = null;
+    } else if (key === undefined) openRoles.pop();
+    else {
+      // `body: JSON.stringify({`
+      objectKey = value === "" || /^(JSON|json)\b/.test(value) ? key : null;
+      if (role !== null && objectKey === null)
         parts.push({ role, key: role === "header" ? key.toLowerCase() : key, value: asValue(role, value) });
     }
   }
   return parts;
 }
 
+/** The value of a key in program text. Fields have JSON values, as those of a body do. */
 function asValue(role: Part["role"], value: string): string {
   const text = value.replace(/^["']|["']$/g, "");
-  return role !== "field" ? text : /^["']/.test(value) ? JSON.stringify(text) : value;
+  return role === "field" && text !== value ? JSON.stringify(text) : text;
 }

@@ -1,21 +1,24 @@
 import { decodePercent } from "../../net/percent.ts";
 import type { Part, RequestAction } from "./action.ts";
-import type { ShellCommand } from "./shell.ts";
+import { programOf, type ShellCommand } from "./shell.ts";
 
+/** `method` null: unknown. `url`: also a path without a host. */
 type RequestFields = { method: string | null; url: string; headers?: [string, string][]; body?: string | null };
 
-/** A request as parts. The host of a path alone is unknown. */
+/** A request as parts. `source`: as it was written, or empty. */
 export function toRequest({ method, url, headers = [], body = null }: RequestFields, source: string): RequestAction {
-  const parsed = URL.parse(/^\w+:\/\//.test(url) ? url : `http://unknown${url.startsWith("/") ? "" : "/"}${url}`);
+  const unknownHost = "unknown";
+  const path = url.startsWith("/") ? url : `/${url}`;
+  const parsed = URL.parse(/^\w+:\/\//.test(url) ? url : `http://${unknownHost}${path}`);
   const parts: Part[] = method === null ? [] : [{ role: "method", key: "", value: method.toUpperCase() }];
-  if (parsed && parsed.host !== "unknown") parts.push({ role: "host", key: "", value: parsed.origin });
+  if (parsed && parsed.host !== unknownHost) parts.push({ role: "host", key: "", value: parsed.origin });
   if (parsed) {
     parts.push({ role: "path", key: "", value: decodePercent(parsed.pathname) ?? parsed.pathname });
     for (const [key, value] of parsed.searchParams) parts.push({ role: "query", key, value });
   }
   for (const [name, value] of headers) parts.push({ role: "header", key: name.toLowerCase(), value: value.trim() });
   if (body !== null && body !== "") parts.push(...bodyParts(body));
-  return { kind: "request", parts, source };
+  return { kind: "request", parts, url, source };
 }
 
 /** The fields of a JSON or form body, or the whole body. */
@@ -33,6 +36,7 @@ function jsonFields(body: string): [string, string][] | null {
   }
 }
 
+/** The values in a JSON value, as JSON, each with its path, such as `parcel.weight`. */
 function flatten(value: unknown, path: string): [string, string][] {
   if (value === null || typeof value !== "object" || Object.keys(value).length === 0)
     return path === "" ? [] : [[path, JSON.stringify(value)]];
@@ -53,6 +57,7 @@ const lettersWithValue = "XHdFuoAebTmwxcKEQrYyzCDPU";
 const wordsWithValue =
   /^--(request|header|data(-raw|-binary|-urlencode|-ascii)?|json|form(-string)?|user|output|user-agent|referer|cookie(-jar)?|url|upload-file|max-time|connect-timeout|retry(-delay|-max-time)?|write-out|proxy|cacert|cert|key|resolve|method|post-data|body-data|post-file|output-document|timeout|tries)$/;
 
+/** `values`: of the options that have some, by `-d` or `--data`. `flags`: the other options. */
 type CommandOptions = { values: Map<string, string[]>; flags: Set<string>; operands: string[] };
 
 function optionsOf(words: string[]): CommandOptions {
@@ -66,6 +71,7 @@ function optionsOf(words: string[]): CommandOptions {
       else if (wordsWithValue.test(long)) add(long, words[++i] ?? "");
       else options.flags.add(long);
     } else if (/^-\w/.test(word)) {
+      // Letters may share a word, and the value of the last one may follow it: `-sSd name=a`, `-XPOST`.
       for (let j = 1; j < word.length; j++) {
         const letter = `-${word[j]}`;
         if (!lettersWithValue.includes(word[j]!)) options.flags.add(letter);
@@ -80,15 +86,24 @@ function optionsOf(words: string[]): CommandOptions {
 }
 
 const dataOptions = ["-d", "--data", "--data-raw", "--data-binary", "--data-ascii", "--data-urlencode", "--json"];
+/** `https://api.acme.dev/x`, `$BASE/x`, `${BASE}/x`, `localhost:3000`, `api.acme.dev/x`. */
 const isAddress = (word: string) =>
   /^(https?:\/\/|\$\w+\/|\$\{\w+\}\/|localhost[:/]|[\w-]+(\.[\w-]+)+[:/])/i.test(word);
 
+const isHttpie = (program: string) => /^(https?|xh)$/.test(program);
+/** Whether a program sends the requests that its words name. */
+export const isClient = (program: string): boolean => /^(curl|wget)$/.test(program) || isHttpie(program);
+
 /** The requests of a command that sends some; none for other programs. */
 export function requestsOf({ words, source }: ShellCommand): RequestAction[] {
-  const program = words[0]?.replace(/^.*\//, "") ?? "";
-  if (program === "http" || program === "https" || program === "xh") return httpieRequest(words.slice(1), source);
-  if (program !== "curl" && program !== "wget") return [];
-  const { values, flags, operands } = optionsOf(words.slice(1));
+  const program = programOf(words);
+  if (!isClient(program)) return [];
+  return isHttpie(program) ? [httpieRequest(words.slice(1), source)] : curlRequests(words.slice(1), source);
+}
+
+/** The requests of curl or wget. */
+function curlRequests(words: string[], source: string): RequestAction[] {
+  const { values, flags, operands } = optionsOf(words);
   const all = (...names: string[]) => names.flatMap((name) => values.get(name) ?? []);
   const data = all(...dataOptions, "--post-data", "--body-data");
   const forms = all("-F", "--form", "--form-string");
@@ -119,10 +134,11 @@ function toAddress(word: string): string {
   return /^(https?:\/\/|\/)/i.test(withoutVariable) ? withoutVariable : `http://${withoutVariable}`;
 }
 
-function httpieRequest(words: string[], source: string): RequestAction[] {
+/** `http POST acme.dev/x page==2 Accept:text/plain name=a count:=3`: a query parameter, a header and two fields. */
+function httpieRequest(words: string[], source: string): RequestAction {
   const operands = words.filter((word) => !word.startsWith("-"));
-  const isMethod = /^[A-Z]+$/.test(operands[0] ?? "");
-  const [address = "", ...items] = isMethod ? operands.slice(1) : operands;
+  const hasMethod = /^[A-Z]+$/.test(operands[0] ?? "");
+  const [address = "", ...items] = hasMethod ? operands.slice(1) : operands;
   const query = items.filter((item) => item.includes("==")).map((item) => item.replace("==", "="));
   const headers: [string, string][] = [];
   const fields: Record<string, unknown> = {};
@@ -133,5 +149,6 @@ function httpieRequest(words: string[], source: string): RequestAction[] {
   }
   const body = Object.keys(fields).length > 0 ? JSON.stringify(fields) : null;
   const url = `${toAddress(address)}${query.length > 0 ? `?${query.join("&")}` : ""}`;
-  return [toRequest({ method: isMethod ? operands[0]! : body ? "POST" : "GET", url, headers, body }, source)];
+  const method = hasMethod ? operands[0]! : body === null ? "GET" : "POST";
+  return toRequest({ method, url, headers, body }, source);
 }

@@ -1,4 +1,4 @@
-import type { Action } from "./action.ts";
+import type { Action, RequestAction } from "./action.ts";
 import { actionsOfShell } from "./call.ts";
 import { requestsInCode } from "./code.ts";
 import { requestsOf, toRequest } from "./request.ts";
@@ -7,6 +7,7 @@ import { parseShell } from "./shell.ts";
 /** Something that a page tells its readers to do, with its lines, counted from 0. `isBlock`: in a code block rather than in prose. */
 export type Sample = { action: Action; start: number; end: number; isBlock: boolean };
 
+/** A code block without its fences. `start`: its first line. */
 type Block = { start: number; code: string };
 
 /** The samples of a page: requests, commands and program text in code blocks, and requests and commands in prose. */
@@ -16,9 +17,11 @@ export function samplesOf(text: string): Sample[] {
   return [...blocks.flatMap(samplesOfBlock), ...prose.flatMap((at) => samplesOfLine(lines[at]!, at))];
 }
 
+/** The code blocks of Markdown, fenced or indented, and the numbers of the other lines. */
 function splitPage(lines: string[]): { blocks: Block[]; prose: number[] } {
   const blocks: Block[] = [];
   const prose: number[] = [];
+  // `fence` null: a block of lines that are indented by four spaces or a tab.
   let open: (Block & { fence: string | null; indent: number }) | null = null;
   const closeBlock = () => {
     if (open) blocks.push(open);
@@ -28,6 +31,7 @@ function splitPage(lines: string[]): { blocks: Block[]; prose: number[] } {
     const [, indent = "", fence] = /^(\s*)(`{3,}|~{3,})/.exec(line) ?? [];
     if (open?.fence) {
       if (fence?.startsWith(open.fence)) closeBlock();
+      // The lines in a list are indented like their fence.
       else open.code += `${line.slice(Math.min(open.indent, /^\s*/.exec(line)![0].length))}\n`;
     } else if (fence !== undefined) {
       closeBlock();
@@ -45,65 +49,65 @@ function splitPage(lines: string[]): { blocks: Block[]; prose: number[] } {
   return { blocks, prose };
 }
 
-const linesBefore = (code: string, at: number) => code.slice(0, at).split("\n").length - 1;
+/** The number of the line that contains a position. */
+const lineAt = (code: string, position: number) => code.slice(0, position).split("\n").length - 1;
 
 function samplesOfBlock({ start, code }: Block): Sample[] {
-  // A prompt is no part of a command.
+  // A prompt is no part of a command. A space in its place keeps the positions.
   const script = code.replace(/^(\s*)[$%❯](?=\s)/gm, (_, space: string) => `${space} `);
-  const at = (from: number, to: number) => ({
-    start: start + linesBefore(code, from),
-    end: start + linesBefore(code, to),
+  const toSample = (action: Action, from: number, to: number): Sample => ({
+    action,
+    start: start + lineAt(code, from),
+    end: start + lineAt(code, to),
     isBlock: true,
   });
   return [
-    ...parseShell(script).flatMap((command) =>
-      (requestsOf(command).length > 0 ? requestsOf(command) : actionsOfShell(command.source)).map((action) => ({
-        action,
-        ...at(command.start, command.end),
-      })),
-    ),
-    ...httpMessages(code).map(({ action, from, to }) => ({ action, ...at(from, to) })),
-    ...requestsInCode(code).map(({ action, start: from, end }) => ({ action, ...at(from, end) })),
-    { action: { kind: "code", code, source: code }, ...at(0, code.length) },
+    ...parseShell(script).flatMap((command) => {
+      const requests = requestsOf(command);
+      const actions = requests.length > 0 ? requests : actionsOfShell(command.source);
+      return actions.map((action) => toSample(action, command.start, command.end));
+    }),
+    ...[...httpMessages(code), ...requestsInCode(code)].map(({ action, start, end }) => toSample(action, start, end)),
+    toSample({ kind: "code", code, source: code }, 0, code.length),
   ];
 }
 
-/** Requests written as HTTP: a line with method and path, headers, and a body after an empty line. */
-function httpMessages(code: string) {
-  const message =
-    /^[ \t]*(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)[ \t]+(\S+)(?:[ \t]+HTTP\/[\d.]+)?[ \t]*\n?((?:[\w-]+:[^\n]*\n?)*)(?:\n(?=[[{\w])([\s\S]*?)(?=\n\s*\n|\n(?:GET|POST|PUT|PATCH|DELETE)\s|(?![\s\S])))?/gm;
-  return [...code.matchAll(message)].map((match) => {
-    const [whole, method = "", target = "", head = "", body] = match;
+/** A line with method and target, then lines of headers, then, after an empty line, a body up to an empty line, the next request or the end. */
+const httpMessage =
+  /^[ \t]*(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)[ \t]+(\S+)(?:[ \t]+HTTP\/[\d.]+)?[ \t]*\n?((?:[\w-]+:[^\n]*\n?)*)(?:\n(?=[[{\w])([\s\S]*?)(?=\n\s*\n|\n(?:GET|POST|PUT|PATCH|DELETE)\s|(?![\s\S])))?/gm;
+
+/** Requests that are written as HTTP messages, with the range of their characters. */
+function httpMessages(code: string): { action: RequestAction; start: number; end: number }[] {
+  return [...code.matchAll(httpMessage)].map((match) => {
+    const [source, method = "", target = "", head = "", body] = match;
     const headers = head.split("\n").flatMap((line): [string, string][] => {
       const [, name, value = ""] = /^([\w-]+):\s*(.*)$/.exec(line) ?? [];
       return name === undefined ? [] : [[name, value]];
     });
-    const host = headers.find(([name]) => /^host$/i.test(name))?.[1];
+    const isHost = ([name]: [string, string]) => name.toLowerCase() === "host";
+    const host = headers.find(isHost)?.[1];
     const url = host && target.startsWith("/") ? `https://${host}${target}` : target;
-    const others = headers.filter(([name]) => !/^host$/i.test(name));
-    const action = toRequest({ method, url, headers: others, body: body?.trim() }, whole.trim());
-    return { action, from: match.index, to: match.index + whole.trimEnd().length };
+    const others = headers.filter((header) => !isHost(header));
+    const action = toRequest({ method, url, headers: others, body: body?.trim() }, source.trim());
+    return { action, start: match.index, end: match.index + source.trimEnd().length };
   });
 }
 
 /** A request or command in prose or in a table: a method with a path, or inline code with several words. */
 function samplesOfLine(line: string, at: number): Sample[] {
-  const place = { start: at, end: at, isBlock: false };
+  const toSample = (action: Action): Sample => ({ action, start: at, end: at, isBlock: false });
   const plain = line.replace(/[`*|]/g, " ");
+  // `POST /v1/parcels`, or `POST to https://api.acme.dev/v1/parcels`.
   const requests = [
     ...plain.matchAll(/\b(GET|POST|PUT|PATCH|DELETE|HEAD)\s+(?:to\s+)?((?:https?:\/\/|\/)[^\s,;)]*[\w/}>])/g),
   ];
-  const pathsOnly = requests.length > 0 ? [] : [...line.matchAll(/`((?:https?:\/\/[^\s`]+)|\/[\w{}:.-][^\s`]*)`/g)];
+  const paths = requests.length > 0 ? [] : [...line.matchAll(/`((?:https?:\/\/[^\s`]+)|\/[\w{}:.-][^\s`]*)`/g)];
   const spans = [...line.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code).filter((code) => /\w\s+\S/.test(code));
-  return [
-    ...parseShell(line.replace(/^\s*[$%❯]\s/, "")).flatMap((command) =>
-      requestsOf(command).map((action) => ({ action, ...place })),
-    ),
-    ...requests.map(([source, method = "", url = ""]) => ({ action: toRequest({ method, url }, source), ...place })),
-    ...pathsOnly.map(([source, url = ""]) => ({ action: toRequest({ method: null, url }, source), ...place })),
-    ...spans.flatMap((code) => [
-      ...actionsOfShell(code).map((action) => ({ action, ...place })),
-      { action: { kind: "code" as const, code, source: code }, ...place },
-    ]),
+  const actions: Action[] = [
+    ...parseShell(line.replace(/^\s*[$%❯]\s/, "")).flatMap(requestsOf),
+    ...requests.map(([source, method = "", url = ""]) => toRequest({ method, url }, source)),
+    ...paths.map(([source, url = ""]) => toRequest({ method: null, url }, source)),
+    ...spans.flatMap((code): Action[] => [...actionsOfShell(code), { kind: "code", code, source: code }]),
   ];
+  return actions.map(toSample);
 }

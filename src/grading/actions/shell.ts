@@ -10,11 +10,15 @@ export type ShellCommand = {
   outputs: string[];
   /** As it was written. */
   source: string;
-  /** Where it starts and ends in the text. */
+  /** The range of its characters in the text. */
   start: number;
   end: number;
 };
 
+/** The name of a command's program, without its folder. */
+export const programOf = ([program = ""]: string[]): string => program.replace(/^.*\//, "");
+
+/** The state of parsing a script. `open`: the command that is being read at the position `at`. */
 type Scan = {
   text: string;
   at: number;
@@ -24,6 +28,7 @@ type Scan = {
   documents: { command: ShellCommand; delimiter: string }[];
 };
 
+/** `<your name>`, which docs write where a reader fills in a word; it is no redirection. */
 const placeholder = /<[A-Za-z][^<>\n|&;]{0,60}>/y;
 const separator = /&&|\|\||;;?|\|&?|&(?!>)|[()]|[{}](?=\s|;|$)|\n/y;
 const redirection = /(?:\d*|&)(?:>>|>\||>&|>|<<<|<>|<&|<)\s*/y;
@@ -60,11 +65,12 @@ function readNext(scan: Scan): void {
   scan.open ??= { words: [], variables: [], input: null, outputs: [], source: "", start: scan.at, end: scan.at };
   const command = scan.open;
   const document = take(scan, hereDocument);
-  const redirected = document || isPlaceholder(scan) ? null : take(scan, redirection);
+  const operator = document || isPlaceholder(scan) ? null : take(scan, redirection)?.[0];
   if (document) scan.documents.push({ command, delimiter: document[2]! });
-  else if (redirected) {
+  else if (operator) {
     const target = readWord(scan);
-    if (redirected[0].includes(">") && !/^(\d|-|\/dev\/\w+)$/.test(target)) command.outputs.push(target);
+    // `2>&1`, `>&-` and `> /dev/null` write no file.
+    if (operator.includes(">") && !/^(\d|-|\/dev\/\w+)$/.test(target)) command.outputs.push(target);
   } else addWord(command, readWord(scan));
   command.end = scan.at;
 }
@@ -75,26 +81,27 @@ const isPlaceholder = ({ text, at }: Scan) => {
 };
 
 function addWord(command: ShellCommand, word: string): void {
-  const assigned = /^([A-Za-z_]\w*)=/.exec(word)?.[1];
-  if (command.words.length === 0 && assigned !== undefined) command.variables.push(assigned);
-  else if (command.words[0] === "export" && assigned !== undefined) command.variables.push(assigned);
+  const variable = /^([A-Za-z_]\w*)=/.exec(word)?.[1];
+  const mayAssign = command.words.length === 0 || command.words[0] === "export";
+  if (mayAssign && variable !== undefined) command.variables.push(variable);
   else if (command.words.length > 0 || !keywords.has(word)) command.words.push(word);
 }
 
 function close(scan: Scan): void {
   const { open, text } = scan;
-  if (open) scan.commands.push({ ...open, source: text.slice(open.start, open.end).trim() });
-  // A here-document belongs to the stored command.
-  for (const document of scan.documents) if (document.command === open) document.command = scan.commands.at(-1)!;
+  if (open) {
+    open.source = text.slice(open.start, open.end).trim();
+    scan.commands.push(open);
+  }
   scan.open = null;
 }
 
 function readDocuments(scan: Scan): void {
   for (const { command, delimiter } of scan.documents.splice(0)) {
     const rest = scan.text.slice(scan.at);
-    const last = new RegExp(`^[ \\t]*${delimiter}[ \\t]*$`, "m").exec(rest);
-    command.input = rest.slice(0, last?.index ?? rest.length).replace(/\n$/, "");
-    scan.at += last ? last.index + last[0].length : rest.length;
+    const lastLine = new RegExp(`^[ \\t]*${delimiter}[ \\t]*$`, "m").exec(rest);
+    command.input = rest.slice(0, lastLine?.index ?? rest.length).replace(/\n$/, "");
+    scan.at += lastLine ? lastLine.index + lastLine[0].length : rest.length;
     command.end = scan.at;
   }
 }
@@ -114,6 +121,7 @@ function readWord(scan: Scan): string {
       scan.at += 2;
     } else if (text.startsWith("$(", scan.at)) word += readSubstitution(scan);
     else {
+      // A bracket that the word didn't open closes a subshell.
       if (char === ")" && !word.includes("(")) break;
       word += char;
       scan.at++;

@@ -1,4 +1,6 @@
-import { firstRequestOf } from "../call-actions.ts";
+import { partOf } from "../actions/action.ts";
+import { actionsDuring } from "../actions/session-actions.ts";
+import type { EventOf } from "../events.ts";
 import type { Facts } from "../facts.ts";
 import { type Recovery, recoveriesOf } from "../recoveries.ts";
 import { oneLine, sentence, shortUrl } from "../text.ts";
@@ -17,34 +19,35 @@ export function conductDrafts(facts: Facts): FindingDraft[] {
   });
 }
 
-function conductDraft(recovery: Recovery, facts: Facts): FindingDraft {
-  const { failure, resolution, call } = recovery;
-  const { target, tool, url, code } = failure;
+/** The first request of a call: one that was seen during it, or else one that its input shows. */
+function firstRequestOf(call: EventOf<"tool_call">, facts: Facts): { method: string; url: string } | undefined {
+  const seen = facts.taskRequests.find(({ id }) => id === call.id);
+  const shown = actionsDuring(call, facts).find((action) => action.kind === "request");
+  return seen ?? (shown && { method: partOf(shown, "method") ?? "GET", url: shown.url });
+}
+
+function conductDraft({ failure, resolution, call }: Recovery, facts: Facts): FindingDraft {
+  const { target, tool, url, code, seqs } = failure;
   const message = sentence(failure.message);
-  const cause = { ...noCause, failures: [failure.seqs[0]!] };
-  const request =
-    call &&
-    firstRequestOf(
-      call,
-      facts.taskRequests.filter(({ id }) => id === call.id),
-    );
+  const request = call && firstRequestOf(call, facts);
   const name = request ? `${request.method.toUpperCase()} ${shortUrl(request.url, facts.startUrls[0])}` : tool;
-  const http = facts.taskRequests.find(({ seq }) => seq === failure.seqs[0]);
-  const isDown = target === "product" && (code === "timeout" || (http !== undefined && (http.status ?? 500) >= 500));
-  const common = { cause, events: failure.seqs, fix: null, phase: "execution" as const };
-  const title =
-    target === "product"
-      ? `${name} failed${message ? `: ${message}` : ""}`
-      : `${call?.tool ?? tool} failed${message ? `: ${message}` : ""}`;
+  const isOfProduct = target === "product";
+  const http = facts.taskRequests.find(({ seq }) => seq === seqs[0]);
+  const hasServerFailed = http !== undefined && (http.status === null || http.status >= 500);
+  const isDown = isOfProduct && (code === "timeout" || hasServerFailed);
+  const isHelpful = resolution === "fromMessage";
   return {
-    ...common,
-    severity: isDown ? "high" : resolution === "fromMessage" ? "low" : "medium",
-    category: isDown ? "other" : target === "product" && resolution !== "fromMessage" ? "unclear_error" : "other",
+    severity: isDown ? "high" : isHelpful ? "low" : "medium",
+    phase: "execution",
+    category: isOfProduct && !isDown && !isHelpful ? "unclear_error" : "other",
     owner: isDown ? "network" : "agent",
     subject: `${target} ${name} ${failure.message.replace(/\d+/g, "#")}`,
-    title: oneLine(title, 160),
+    title: oneLine(`${isOfProduct ? name : (call?.tool ?? tool)} failed${message ? `: ${message}` : ""}`, 160),
     description: message || "No reason given.",
-    url: target === "product" ? (request?.url ?? url) : null,
+    url: isOfProduct ? (request?.url ?? url) : null,
+    cause: { ...noCause, failures: seqs.slice(0, 1) },
+    events: seqs,
+    fix: null,
     preconditions: [call ? `tool ${call.tool}` : "run"],
     remedy: { key: `tool ${name}`, title: `Fix the failure of ${name}` },
   };
