@@ -547,6 +547,11 @@ const ownErrors: Record<string, [guide: string, ...steps: Step[]]> = {
     asks("POST", "/v1/parcels", 400, "X-Depot is missing", { body: "name=a" }),
     asks("POST", "/v1/parcels", 201, "{}", { body: "name=a", headers: { "X-Depot": "north" } }),
   ],
+  "a header that programs add on their own": [
+    page(fence("sh", `curl -d name=a ${api}/v1/parcels`)),
+    asks("POST", "/v1/parcels", 400, "try again", { body: "name=a" }),
+    asks("POST", "/v1/parcels", 201, "{}", { body: "name=a", headers: { "User-Agent": "parcels/1.0" } }),
+  ],
   "a documented step skipped": [
     page(fence("sh", "acme init", "acme deploy")),
     fails("acme deploy", "acme is not initialised, run acme init"),

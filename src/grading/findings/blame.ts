@@ -1,4 +1,4 @@
-import { type Action, partOf, type RequestAction } from "../actions/action.ts";
+import { type Action, partOf, type RequestAction, type Role, segmentsOf } from "../actions/action.ts";
 import {
   type Difference,
   differencesOf,
@@ -28,15 +28,22 @@ export type Blame = CopiedLine & { kind: "difference" | "step" | "sample"; other
  * request that they can't handle.
  */
 const isAboutState = (status: number): boolean => [402, 408, 409, 412, 423, 425, 429].includes(status) || status > 501;
+/** Whether a service that is down or busy may answer later on its own. */
+const isTemporary = (status: number | null): boolean =>
+  status !== null && (status >= 500 || [408, 425, 429].includes(status));
+const isMissing = (status: number | null): boolean => status === 404 || status === 410;
+/** Whether a status says that a request of this form never works. */
+const isDenial = (status: number | null): boolean =>
+  status === 405 || status === 410 || status === 415 || status === 501;
 /** After more steps than this, nobody knows which of them the docs lack. */
 const maxMissingSteps = 3;
 /** Similarity from which a sample is the step that the agent took, of requests and of the words of commands. */
 const minStepSimilarity = { request: 0.8, command: 0.6 };
 /** Share of a command's words from which it repeats a sample. A request repeats one if it is like it at all. */
 const minCopiedShare = 0.7;
-/** Whether a status says that a request of this form never works. */
-const isDenial = (status: number | null): boolean =>
-  status === 405 || status === 410 || status === 415 || status === 501;
+
+/** A failed call with what the agent did to fix it, the pages that it had read before, the status of its last response, and what it was made for. */
+type FailedCall = { recovery: Recovery; facts: Facts; pages: PageText[]; status: number | null; failed: Action[] };
 
 /** The line of a page, read before, that caused an error; null if the docs didn't cause it. */
 export function blameOf(recovery: Recovery, facts: Facts): Blame | null {
@@ -46,70 +53,77 @@ export function blameOf(recovery: Recovery, facts: Facts): Blame | null {
   if (pages.length === 0) return null;
   const status = facts.taskRequests.findLast(({ seq }) => failure.seqs.includes(seq))?.status ?? null;
   const failed = intentsOf(actionsDuring(call, facts));
-  const context = { recovery, facts, pages, status, failed };
-  return fix === null ? blameWithoutFix(context) : blameByFix(context, fix);
+  const failedCall = { recovery, facts, pages, status, failed };
+  return fix === null ? blameWithoutFix(failedCall) : blameByFix(failedCall, fix);
 }
 
-type Context = { recovery: Recovery; facts: Facts; pages: PageText[]; status: number | null; failed: Action[] };
-
-function blameByFix(context: Context, fix: NonNullable<Recovery["fix"]>): Blame | null {
-  const { recovery, facts, failed, status, pages } = context;
+function blameByFix(failedCall: FailedCall, fix: NonNullable<Recovery["fix"]>): Blame | null {
+  const { recovery, facts, failed, status, pages } = failedCall;
   const worked = actionsDuring(fix, facts);
   const pairs = failed
     .flatMap((action) =>
       worked.map((other) => ({ action, other, similarity: similarityOf(action, other, recovery.message) })),
     )
     .filter(({ similarity }) => similarity >= minIntentSimilarity)
-    .sort((a, b) => b.similarity - a.similarity);
-  for (const { action, other } of pairs) {
-    const differences = differencesOf(action, other);
-    if (differences.length === 0) continue;
-    if (status !== null && isAboutState(status)) continue;
-    const blames = significantDifferences(differences, action, other, context)
-      .filter((difference) => !isDocumented(difference, other, context))
+    .sort((a, b) => b.similarity - a.similarity)
+    .map(({ action, other }) => ({ action, other, differences: differencesOf(action, other) }));
+  for (const { action, other, differences } of status !== null && isAboutState(status) ? [] : pairs) {
+    const lines = significantDifferences(differences, action, other, failedCall)
+      .filter((difference) => !isDocumented(difference, other, failedCall))
       .flatMap((difference) => findCopiedLine(action, difference, pages) ?? []);
     // What the product's message names comes first.
-    const named = ({ difference: { found, expected } }: CopiedLine) =>
+    const isNamed = ({ difference: { found, expected } }: CopiedLine) =>
       [found, expected].some(
         (word) => word !== null && namesWord(recovery.message.toLowerCase(), word.toLowerCase().replace(/:.*$/s, "")),
       );
-    const first = blames.find(named) ?? blames[0];
+    const first = lines.find(isNamed) ?? lines[0];
     if (first) {
-      const others = blames
-        .filter((each) => each !== first && each.page === first.page)
-        .map(({ difference }) => difference);
-      return { ...first, kind: "difference", others };
+      const others = lines.filter((line) => line !== first && line.page === first.page);
+      return { ...first, kind: "difference", others: others.map(({ difference }) => difference) };
     }
   }
-  const same = pairs.find(({ action, other }) => differencesOf(action, other).length === 0);
-  return same ? missingStep(same.action, worked, fix, context) : null;
+  const same = pairs.find(({ differences }) => differences.length === 0);
+  return same ? missingStep(same.action, worked, fix, failedCall) : null;
 }
 
 /** The differences that the docs may be responsible for: names, and if there are none, values that the product's message explains. */
 function significantDifferences(
-  differences: Difference[],
+  allDifferences: Difference[],
   failed: Action,
   worked: Action,
-  { recovery, facts, status }: Context,
+  failedCall: FailedCall,
 ): Difference[] {
-  const isName = ({ role, key, found }: Difference) =>
-    key === null ||
-    (role === "header" && /^(content-type|accept|authorization|proxy-authorization)$/.test(key) && found !== null);
-  const isNoise = ({ role, key, found, expected }: Difference) =>
-    (role === "header" &&
-      found === null &&
-      /^(user-agent|accept|content-length|host)\b/.test(expected ?? "") &&
-      status !== 406) ||
-    (role === "host" && failed.kind === "request" && status !== null && status !== 404 && status !== 410) ||
-    (role === "path" && key === null && !isRealPathChange(found!, expected!, recovery, facts)) ||
-    (role === "operand" && expected !== null && isData(expected, recovery, facts));
-  const names = differences.filter((each) => isName(each) && !isNoise(each));
+  const differences = allDifferences.filter((difference) => !isNoise(difference, failedCall));
+  const names = differences.filter(isName);
   const isCommand = failed.kind === "command" || worked.kind === "command";
   if (names.length > 0 || isCommand) return names;
   const isExplained = ({ found, expected }: Difference) =>
     expected !== null &&
-    (jsonType(found) !== jsonType(expected) || namesWord(recovery.message, expected.replace(/^"|"$/g, "")));
-  return differences.filter((each) => !isName(each) && isExplained(each) && !isNoise(each));
+    (jsonType(found) !== jsonType(expected) || namesWord(failedCall.recovery.message, expected.replace(/^"|"$/g, "")));
+  return differences.filter(isExplained);
+}
+
+/** Whether a difference is in a name, rather than in the reader's own value. The values of some headers are names, too. */
+const isName = ({ role, key, found }: Difference): boolean =>
+  key === null ||
+  (role === "header" && found !== null && /^(content-type|accept|authorization|proxy-authorization)$/.test(key));
+
+/** Whether a difference has nothing to do with the error. */
+function isNoise({ role, found, expected }: Difference, { recovery, facts, status }: FailedCall): boolean {
+  switch (role) {
+    case "header":
+      // Programs add these on their own. 406 is about Accept.
+      return found === null && status !== 406 && /^(user-agent|accept|content-length|host)\b/i.test(expected ?? "");
+    case "host":
+      // A host that refuses a request knows what it asks for.
+      return status !== null && !isMissing(status);
+    case "path":
+      return !isRealPathChange(found!, expected!, recovery, facts);
+    case "operand":
+      return expected !== null && isData(expected, recovery, facts);
+    default:
+      return false;
+  }
 }
 
 function jsonType(value: string | null): string {
@@ -122,7 +136,7 @@ function jsonType(value: string | null): string {
 
 /** Whether a path has other names, rather than the ID of something else. */
 function isRealPathChange(found: string, expected: string, recovery: Recovery, facts: Facts): boolean {
-  const [before, after] = [found, expected].map((path) => path.split("/").filter(Boolean)) as [string[], string[]];
+  const [before, after] = [segmentsOf(found), segmentsOf(expected)];
   const added = after.filter((segment) => !before.includes(segment));
   const removed = before.filter((segment) => !after.includes(segment));
   const isOtherResource =
@@ -149,35 +163,31 @@ function isData(value: string, { call }: Recovery, { calls, results, goal }: Fac
 function isDocumented(
   { role, key, found, expected }: Difference,
   worked: Action,
-  { pages, recovery, status }: Context,
+  { pages, recovery, status }: FailedCall,
 ): boolean {
   if (expected === null) return false;
-  if (found === null) {
-    const name = /^"?([^":=\s]+)/.exec(expected)?.[1]?.toLowerCase() ?? expected;
-    const scheme =
-      role === "header" && name === "authorization" ? [/:\s*(\w+)/.exec(expected)?.[1]?.toLowerCase() ?? name] : [];
-    return (
-      role !== "code" && pages.some(({ text }) => [name, ...scheme].some((word) => namesWord(text.toLowerCase(), word)))
-    );
-  }
+  if (found === null) return role !== "code" && isMentioned(role, expected, pages);
   if (key !== null || isDenial(status)) return false;
+  const samples = pages.flatMap((page) => page.samples.map(({ action }) => action));
   if (worked.kind === "request") {
     if (role !== "path" && role !== "method") return false;
-    return pages.some(({ samples }) =>
-      samples.some(({ action }) => action.kind === "request" && saysTheSame(action, worked)),
-    );
+    return samples.some((sample) => sample.kind === "request" && saysTheSame(sample, worked));
   }
-  if (role === "code" || namesWord(recovery.message, found)) return false;
+  if (role === "code" || worked.kind === "code" || namesWord(recovery.message, found)) return false;
   const words = expected.split(" ");
-  return pages.some(({ samples }) =>
-    samples.some(
-      ({ action }) =>
-        action.kind === "command" &&
-        worked.kind === "command" &&
-        action.words[0] === worked.words[0] &&
-        words.every((word) => action.words.includes(word)),
-    ),
+  return samples.some(
+    (sample) =>
+      sample.kind === "command" &&
+      sample.words[0] === worked.words[0] &&
+      words.every((word) => sample.words.includes(word)),
   );
+}
+
+/** Whether pages have the name of a part, such as `"to": "Bern"` or `Authorization: Bearer k1`, or the scheme of the latter. */
+function isMentioned(role: Role, part: string, pages: PageText[]): boolean {
+  const name = /^"?([^":=\s]+)/.exec(part)?.[1]?.toLowerCase() ?? part;
+  const scheme = role === "header" && name === "authorization" ? /:\s*(\w+)/.exec(part)?.[1]?.toLowerCase() : undefined;
+  return pages.some(({ text }) => [name, scheme ?? name].some((word) => namesWord(text.toLowerCase(), word)));
 }
 
 const saysTheSame = (sample: RequestAction, worked: RequestAction): boolean =>
@@ -189,13 +199,12 @@ function missingStep(
   action: Action,
   worked: Action[],
   fix: NonNullable<Recovery["fix"]>,
-  { recovery, facts, pages, status }: Context,
+  { recovery, facts, pages, status }: FailedCall,
 ): Blame | null {
-  const copied = findSample(action, pages, null);
-  // A service that is down or busy may answer later on its own.
-  if (copied === null || (status !== null && (status >= 500 || [408, 425, 429].includes(status)))) return null;
+  const sampleLine = findSample(action, pages, null);
+  if (sampleLine === null || isTemporary(status)) return null;
   const index = worked.findIndex((each) => similarityOf(action, each) === 1);
-  const inFix = worked.slice(0, Math.max(0, index));
+  const earlierInFix = worked.slice(0, Math.max(0, index));
   const failedIds = new Set(facts.failures.map(({ id }) => id));
   const between = facts.calls.filter(
     ({ seq, id, tool }) => seq > recovery.call!.seq && seq < fix.seq && !failedIds.has(id) && tool !== "fetch_page",
@@ -208,12 +217,12 @@ function missingStep(
     );
   const changes = between.flatMap((call) => actionsDuring(call, facts)).filter(isChange);
   // If one thing changed between two equal calls, it made the difference.
-  const steps = [...(changes.length === 1 ? changes : changes.filter(isRelated)), ...inFix.filter(isChange)];
+  const steps = [...(changes.length === 1 ? changes : changes.filter(isRelated)), ...earlierInFix.filter(isChange)];
   const samples = pagesReadOf(facts).flatMap((page) => (page.seq < fix.seq ? page.samples : []));
   const isDocumentedStep = (step: Action) => samples.some(({ action: sample }) => isSameStep(sample, step));
   if (steps.length === 0 || steps.length > maxMissingSteps || steps.some(isDocumentedStep)) return null;
   const expected = steps.map(describe).join(" && ");
-  const { page, at } = copied;
+  const { page, at } = sampleLine;
   const text = (page.lines[at] ?? "").trim().replace(/^[$%❯]\s+/, "");
   const isShell = action.kind === "command" && steps.every(({ kind }) => kind === "command");
   const difference: Difference = { role: "operand", key: null, found: null, expected };
@@ -282,21 +291,20 @@ function findSample(failed: Action, pages: PageText[], status: number | null): C
   return best?.line ?? null;
 }
 
-const isMissing = (status: number | null) => status === 404 || status === 410;
-const hasPlaceholder = (request: RequestAction) => (partOf(request, "path") ?? "").split("/").some(isPlaceholder);
+const hasPlaceholder = (request: RequestAction) => segmentsOf(partOf(request, "path") ?? "").some(isPlaceholder);
 
 /** A sample that fails as it stands, and nothing else worked. */
-function blameWithoutFix({ recovery, pages, status, failed }: Context): Blame | null {
+function blameWithoutFix({ recovery, pages, status, failed }: FailedCall): Blame | null {
   for (const action of failed) {
-    const copied = findSample(action, pages, status);
-    if (copied === null) continue;
+    const sampleLine = findSample(action, pages, status);
+    if (sampleLine === null) continue;
     const found = action.kind === "request" ? failingRequest(action, status) : failingWord(action, recovery.message);
     if (found === null) continue;
-    const text = (copied.page.lines[copied.at] ?? "").trim();
+    const text = (sampleLine.page.lines[sampleLine.at] ?? "").trim();
     return {
-      ...copied,
+      ...sampleLine,
       found: namesWord(text, found) ? found : text,
-      difference: { ...copied.difference, role: action.kind === "request" ? "path" : "operand", found },
+      difference: { ...sampleLine.difference, role: action.kind === "request" ? "path" : "operand", found },
       kind: "sample",
       others: [],
     };

@@ -1,18 +1,27 @@
-import { type Action, type CommandAction, partOf, type RequestAction } from "../actions/action.ts";
+import { type Action, type CommandAction, partOf, type RequestAction, segmentsOf } from "../actions/action.ts";
 import { type Difference, listSimilarity, namesWord, wordSimilarity } from "../actions/alignment.ts";
 import { tokensOf } from "../actions/code.ts";
 import type { Sample } from "../actions/samples.ts";
 import { indexOfName, normalizedLine } from "../text.ts";
 import type { PageText } from "./pages-read.ts";
 
-/** A line of a page that a failed action was copied from, with what is wrong there. `found` null: something is missing. */
-export type CopiedLine = {
-  page: PageText;
-  at: number;
-  difference: Difference;
-  found: string | null;
-  expected: string | null;
-};
+/** What to replace in a line, and with what. `found` null: something is missing; `expected` null: nothing is to be there. */
+type Replacement = { found: string | null; expected: string | null };
+
+/** A line of a page that a failed action was copied from, with what is wrong there. */
+export type CopiedLine = Replacement & { page: PageText; at: number; difference: Difference };
+
+/** What the score of a sample in a code block has over that of one in prose. */
+const blockBonus = 0.01;
+/** The score of a sample of a request without any names: it has nothing but its line in common with the action. */
+const scoreWithoutNames = 0.75;
+/** Shares of a sample that an action repeats from which it was copied: if it repeats what is wrong there, and if something is missing there. */
+const minShare = { withError: 0.5, withoutPart: 0.7 };
+/** The share of a line of program text that is the line that failed, if nothing in it is wrong. */
+const minShareOfLine = 0.95;
+/** Words of more characters than this are texts, in which a part may differ. */
+const maxWordChars = 20;
+const similarityOfTexts = 0.9;
 
 /** Text that readers replace with their own: `<name>`, `{id}`, `$KEY`, `:id`, `YOUR_KEY`, `...`. */
 export const isPlaceholder = (text: string): boolean =>
@@ -23,13 +32,10 @@ export function findCopiedLine(failed: Action, difference: Difference, pages: Pa
   const candidates = pages.flatMap((page) =>
     samplesFor(failed, page).flatMap((sample) => {
       const score = copyScore(failed, sample, difference);
-      return score > 0 ? [{ page, sample, score: score + (sample.isBlock ? 0.01 : 0) }] : [];
+      return score > 0 ? [{ page, sample, score: score + (sample.isBlock ? blockBonus : 0) }] : [];
     }),
   );
-  const best = candidates.reduce<(typeof candidates)[number] | null>(
-    (all, each) => (all === null || each.score > all.score ? each : all),
-    null,
-  );
+  const [best] = candidates.toSorted((a, b) => b.score - a.score);
   return best ? toCopiedLine(best.page, best.sample, difference, failed) : findName(failed, difference, pages);
 }
 
@@ -54,19 +60,20 @@ export function copyScore(failed: Action, { action: sample }: Sample, difference
   return sample.kind === "command" ? commandCopyScore(failed, sample, difference) : 0;
 }
 
-/** The path of a request as a sample writes it: with placeholders and, if it names no host, after a base URL. */
-function pathMatches(sample: string | null, path: string | null, isWhole: boolean): boolean {
-  if (sample === null || path === null) return sample === null;
-  const [own, full] = [sample, path].map((each) => each.split("/").filter(Boolean)) as [string[], string[]];
-  if (own.length === 0 || own.length > full.length || (isWhole && own.length < full.length))
-    return own.length === full.length;
-  const tail = full.slice(full.length - own.length);
-  return own.every((segment, i) => isPlaceholder(segment) || segment === tail[i]);
+/** Whether a sample has the path of a request: with placeholders and, without a host of its own, perhaps without the path of a base URL. */
+function pathMatches(sample: RequestAction, path: string | null): boolean {
+  const samplePath = partOf(sample, "path");
+  if (samplePath === null || path === null) return samplePath === null;
+  const [own, full] = [segmentsOf(samplePath), segmentsOf(path)];
+  const mayLackBase = partOf(sample, "host") === null && own.length > 0 && own.length < full.length;
+  if (own.length !== full.length && !mayLackBase) return false;
+  const end = full.slice(full.length - own.length);
+  return own.every((segment, i) => isPlaceholder(segment) || segment === end[i]);
 }
 
 function requestCopyScore(failed: RequestAction, sample: RequestAction, { role, key, found }: Difference): number {
   const [method, host] = [partOf(sample, "method"), partOf(sample, "host")];
-  if (!pathMatches(partOf(sample, "path"), partOf(failed, "path"), host !== null)) return 0;
+  if (!pathMatches(sample, partOf(failed, "path"))) return 0;
   if (method !== null && method !== partOf(failed, "method")) return 0;
   if (host !== null && host !== partOf(failed, "host") && role !== "host") return 0;
   const names = sample.parts.filter((part) => part.role === "query" || part.role === "header" || part.role === "field");
@@ -82,28 +89,30 @@ function requestCopyScore(failed: RequestAction, sample: RequestAction, { role, 
   const shared = names.filter((part) =>
     failed.parts.some((other) => other.role === part.role && isSameKey(other.key, part.key)),
   );
-  if (names.length === 0) return 0.75;
+  if (names.length === 0) return scoreWithoutNames;
   // What a request asks for shows in its line, whatever it carries.
-  const isLine = role === "method" || role === "path" || role === "host";
-  return isLine || shared.length / names.length >= 0.5 ? 0.5 + shared.length / names.length / 2 : 0;
+  const isInLine = role === "method" || role === "path" || role === "host";
+  const share = shared.length / names.length;
+  return isInLine || share >= minShare.withError ? 0.5 + share / 2 : 0;
 }
 
 /** Whether a sample names a field: program text shows the innermost name only. */
 const isSameKey = (key: string, sample: string): boolean => key === sample || key.endsWith(`.${sample}`);
 
 function commandCopyScore(failed: CommandAction, sample: CommandAction, { found, expected }: Difference): number {
-  const similarity = (word: string, other: string) =>
-    word === other || isPlaceholder(word) ? 1 : word.length > 20 && wordSimilarity(word, other) > 0 ? 0.9 : 0;
+  if (sample.words[0] !== failed.words[0]) return 0;
+  const similarity = (word: string, other: string) => {
+    if (word === other || isPlaceholder(word)) return 1;
+    return word.length > maxWordChars && wordSimilarity(word, other) > 0 ? similarityOfTexts : 0;
+  };
   const score = listSimilarity(sample.words, failed.words, similarity);
   const has = (words: string) => words.split(" ").every((word) => sample.words.includes(word));
-  if (sample.words[0] !== failed.words[0]) return 0;
-  if (found !== null) return has(found) && !isPlaceholder(found) && score >= 0.5 ? score : 0;
-  return score >= 0.7 && !(expected !== null && has(expected)) && !sample.variables.includes(expected ?? "")
-    ? score
-    : 0;
+  if (found !== null) return has(found) && !isPlaceholder(found) && score >= minShare.withError ? score : 0;
+  const hasMissingPart = expected !== null && (has(expected) || sample.variables.includes(expected));
+  return score >= minShare.withoutPart && !hasMissingPart ? score : 0;
 }
 
-/** Whether program text contains the line that was changed, or most of the text that lacks a line. */
+/** How much of program text is the line that was changed, or the text that lacks a line; 0 if it has neither. */
 function codeCopyScore({ code }: CommandAction, sample: string, { found, expected }: Difference): number {
   if (found !== null)
     return sample.split("\n").reduce((best, line) => Math.max(best, lineScore(line, found, expected)), 0);
@@ -114,53 +123,67 @@ function codeCopyScore({ code }: CommandAction, sample: string, { found, expecte
   const own = sample.split("\n").map((line) => line.trim());
   if (expected === null || own.includes(expected)) return 0;
   const shared = lines.filter((line) => own.includes(line)).length / Math.max(1, lines.length);
-  return shared >= 0.5 ? shared : 0;
+  return shared >= minShare.withError ? shared : 0;
 }
 
+/** How much of a line is in the program text that failed; 0 if it has nothing that is wrong there. */
 function lineScore(line: string, found: string, expected: string | null): number {
   const [own, failed, worked] = [tokensOf(line), tokensOf(found), tokensOf(expected ?? "")];
   if (own.length === 0 || own.join(" ") === worked.join(" ")) return 0;
   const score = listSimilarity(own, failed, (a, b) => (a === b ? 1 : 0));
   const wrong = failed.filter((token) => !worked.includes(token));
-  if (wrong.length === 0) return score >= 0.95 ? score : 0;
-  return wrong.some((token) => own.includes(token)) && score >= 0.5 ? score : 0;
+  if (wrong.length === 0) return score >= minShareOfLine ? score : 0;
+  return wrong.some((token) => own.includes(token)) && score >= minShare.withError ? score : 0;
 }
 
 function toCopiedLine(page: PageText, sample: Sample, difference: Difference, failed: Action): CopiedLine {
   const { start, end, action } = sample;
-  const range = page.lines.slice(start, end + 1);
-  const { role, key, expected } = difference;
-  if (role === "code") return codeLine(page, sample, difference);
-  const written =
-    action.kind === "request" && role === "path"
-      ? writtenPath(action, failed, difference)
-      : { found: difference.found, expected };
-  const shown =
-    key === null || written.found === null
-      ? written
-      : { found: written.found.replace(/^"|"$/g, ""), expected: expected?.replace(/^"|"$/g, "") ?? null };
-  const name =
-    shown.found === null ? null : role === "field" && key === null ? shown.found.split(".").at(-1)! : shown.found;
-  const last = role === "field" && key === null ? (shown.expected?.split(".").at(-1) ?? null) : shown.expected;
-  const index =
-    name === null
-      ? -1
-      : range.findIndex((line) => namesWord(role === "header" && key === null ? line.toLowerCase() : line, name));
-  if (name !== null && index >= 0) {
-    const line = range[index]!;
-    const asWritten =
-      role === "header" ? line.slice(line.toLowerCase().indexOf(name.toLowerCase())).slice(0, name.length) : name;
-    // A name may occur twice in a line, and its command only once.
-    const words = action.kind === "command" && role === "operand" ? action.words : [];
-    const before = words.slice(0, words.indexOf(name.split(" ")[0]!)).join(" ");
-    if (before !== "" && last !== null && line.includes(`${before} ${name}`))
-      return { page, at: start + index, difference, found: `${before} ${name}`, expected: `${before} ${last}` };
-    const value = role === "query" && key === null ? queryValueOf(failed, name) : null;
-    if (value !== null && last !== null && line.includes(`${name}=${value}`))
-      return { page, at: start + index, difference, found: `${name}=${value}`, expected: `${last}=${value}` };
-    return { page, at: start + index, difference, found: asWritten, expected: last };
+  if (difference.role === "code") return codeLine(page, sample, difference);
+  const lines = page.lines.slice(start, end + 1);
+  const { found, expected } = replacementIn(action, difference);
+  const index = found === null ? -1 : lines.findIndex((line) => namesPart(line, found, difference));
+  if (found === null || index < 0)
+    return { page, at: start, difference, ...inserted(lines[0] ?? "", difference, action) };
+  const replacement = uniqueInLine(lines[index]!, { found, expected, difference, sample: action, failed });
+  return { page, at: start + index, difference, ...replacement };
+}
+
+/** A difference as a sample writes it: a path without its base URL, a value without its quotes, and a field by its innermost name. */
+function replacementIn(sample: Action, difference: Difference): Replacement {
+  const { role, key, found, expected } = difference;
+  if (role === "path" && sample.kind === "request") return pathReplacement(sample, difference);
+  const asInSample = (text: string) => {
+    if (key !== null) return text.replace(/^"|"$/g, "");
+    return role === "field" ? text.split(".").at(-1)! : text;
+  };
+  return { found: found && asInSample(found), expected: expected && asInSample(expected) };
+}
+
+/** Whether a line has a name or value. The names of headers may be in any case. */
+const namesPart = (line: string, text: string, { role, key }: Difference): boolean =>
+  namesWord(role === "header" && key === null ? line.toLowerCase() : line, text);
+
+/** A replacement with what is next to it, where it may occur twice in its line. */
+function uniqueInLine(
+  line: string,
+  copy: { found: string; expected: string | null; difference: Difference; sample: Action; failed: Action },
+): Replacement {
+  const { found, expected, difference, sample, failed } = copy;
+  const { role, key } = difference;
+  if (role === "header") {
+    const at = line.toLowerCase().indexOf(found.toLowerCase());
+    return { found: line.slice(at, at + found.length), expected };
   }
-  return { page, at: start, difference, ...inserted(range[0] ?? "", difference, action) };
+  if (expected === null) return { found, expected };
+  if (role === "operand" && sample.kind === "command") {
+    const before = sample.words.slice(0, sample.words.indexOf(found.split(" ")[0]!)).join(" ");
+    if (before !== "" && line.includes(`${before} ${found}`))
+      return { found: `${before} ${found}`, expected: `${before} ${expected}` };
+  }
+  const value = role === "query" && key === null ? queryValueOf(failed, found) : null;
+  return value !== null && line.includes(`${found}=${value}`)
+    ? { found: `${found}=${value}`, expected: `${expected}=${value}` }
+    : { found, expected };
 }
 
 const queryValueOf = (action: Action, name: string): string | null =>
@@ -171,63 +194,54 @@ const queryValueOf = (action: Action, name: string): string | null =>
 /** The line of a sample of program text that is wrong, or its first line if one is missing. */
 function codeLine(page: PageText, { start, end }: Sample, difference: Difference): CopiedLine {
   const { found, expected } = difference;
-  let [at, best] = [start, 0];
-  for (let i = start; found !== null && i <= end; i++) {
-    const score = lineScore(page.lines[i] ?? "", found, expected);
-    if (score > best) [at, best] = [i, score];
+  if (found === null) return { page, at: start, difference, found: null, expected };
+  let best = { at: start, score: 0 };
+  for (let at = start; at <= end; at++) {
+    const score = lineScore(page.lines[at] ?? "", found, expected);
+    if (score > best.score) best = { at, score };
   }
-  if (found === null) return { page, at, difference, found: null, expected };
-  const line = (page.lines[at] ?? "").trim();
-  const inline = line.includes(found) ? found : line;
-  return { page, at, difference, found: inline, expected };
+  const line = (page.lines[best.at] ?? "").trim();
+  return { page, at: best.at, difference, found: line.includes(found) ? found : line, expected };
 }
 
-/** A path as the sample writes it, and the right one written the same way. */
-function writtenPath(sample: RequestAction, failed: Action, { found, expected }: Difference) {
-  const own = partOf(sample, "path");
-  if (own === null || own === found || found === null || expected === null || failed.kind !== "request")
-    return { found, expected };
-  const [segments, full, right] = [own, found, expected].map((each) => each.split("/").filter(Boolean)) as [
-    string[],
-    string[],
-    string[],
-  ];
-  const mount = full.slice(0, full.length - segments.length);
-  const tail = full.slice(mount.length);
-  const rest = mount.every((segment, i) => segment === right[i]) ? right.slice(mount.length) : right;
-  const written = rest.map((segment) => {
-    const at = tail.indexOf(segment);
-    return at >= 0 && isPlaceholder(segments[at]!) ? segments[at]! : segment;
+/** A path as the sample writes it, with placeholders and without a base URL, and the right one written the same way. */
+function pathReplacement(sample: RequestAction, { found, expected }: Difference): Replacement {
+  const path = partOf(sample, "path");
+  if (path === null || path === found || found === null || expected === null) return { found, expected };
+  const [segments, full, right] = [segmentsOf(path), segmentsOf(found), segmentsOf(expected)];
+  const base = full.slice(0, full.length - segments.length);
+  const values = full.slice(base.length);
+  const hasSameBase = base.every((segment, i) => segment === right[i]);
+  const written = (hasSameBase ? right.slice(base.length) : right).map((segment) => {
+    const placeholder = segments[values.indexOf(segment)];
+    return placeholder !== undefined && isPlaceholder(placeholder) ? placeholder : segment;
   });
-  return { found: own, expected: `/${written.join("/")}` };
+  return { found: path, expected: `/${written.join("/")}` };
 }
 
 /** The line with what is missing, as far as its notation is known. */
-function inserted(
-  line: string,
-  { role, expected, after }: Difference,
-  sample: Action,
-): { found: string | null; expected: string | null } {
+function inserted(line: string, { role, expected, after }: Difference, sample: Action): Replacement {
   const text = line.trim().replace(/^[$%❯]\s+/, "");
-  if (expected === null || !text.startsWith(sample.source.split("\n")[0]!.slice(0, 4)))
-    return { found: null, expected };
-  const into = (word: string, addition: string) => {
+  // Only a line that begins with the sample has nothing else around it.
+  const startOfSample = sample.source.split("\n")[0]!.slice(0, 4);
+  if (expected === null || !text.startsWith(startOfSample)) return { found: null, expected };
+  const insertAfter = (word: string, addition: string) => {
     const at = text.indexOf(word);
     return at < 0 ? null : text.slice(0, at + word.length) + addition + text.slice(at + word.length);
   };
-  const path = sample.kind === "request" ? (partOf(sample, "path") ?? "") : "";
   const complete = () => {
     if (sample.kind === "command")
-      return role === "variable" ? `${expected}=… ${text}` : into(after ?? sample.words[0]!, ` ${expected}`);
+      return role === "variable" ? `${expected}=… ${text}` : insertAfter(after ?? sample.words[0]!, ` ${expected}`);
     if (!/^curl\b/.test(text)) return null;
-    if (role === "header") return into("curl", ` -H '${expected}'`);
-    if (role === "method") return into("curl", ` -X ${expected}`);
-    if (role === "query") return into(path, `?${expected}`);
+    const path = sample.kind === "request" ? (partOf(sample, "path") ?? "") : "";
+    if (role === "header") return insertAfter("curl", ` -H '${expected}'`);
+    if (role === "method") return insertAfter("curl", ` -X ${expected}`);
+    if (role === "query") return insertAfter(path, `?${expected}`);
     const isEmptyObject = /^[^{]*\{\s*\}/.test(text);
-    return role === "field" ? into("{", isEmptyObject ? expected : `${expected}, `) : null;
+    return role === "field" ? insertAfter("{", isEmptyObject ? expected : `${expected}, `) : null;
   };
-  const whole = complete();
-  return whole === null ? { found: null, expected } : { found: text, expected: whole };
+  const completed = complete();
+  return completed === null ? { found: null, expected } : { found: text, expected: completed };
 }
 
 /** A name in code, on a page that also names the path: fields and parameters are often listed in tables. */
@@ -236,13 +250,10 @@ function findName(failed: Action, difference: Difference, pages: PageText[]): Co
   if (failed.kind !== "request" || found === null || key !== null) return null;
   if (role !== "query" && role !== "header" && role !== "field") return null;
   const name = found.split(".").at(-1)!;
-  const last = (partOf(failed, "path") ?? "")
-    .split("/")
-    .filter((segment) => segment && !/\d/.test(segment))
-    .at(-1);
-  if (name.length < 2 || last === undefined) return null;
+  const resource = segmentsOf(partOf(failed, "path") ?? "").findLast((segment) => !/\d/.test(segment));
+  if (name.length < 2 || resource === undefined) return null;
   for (const page of pages) {
-    if (!namesWord(page.text, last)) continue;
+    if (!namesWord(page.text, resource)) continue;
     const at = page.lines.findIndex((line) =>
       [...line.matchAll(/`([^`]+)`/g)].some(([, code = ""]) => code === name || code === `"${name}"`),
     );
