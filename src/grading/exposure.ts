@@ -18,12 +18,12 @@ export function hasReached(
   preconditions: Preconditions,
 ): boolean {
   return preconditions.every((precondition) => {
+    if (done.includes(precondition)) return true;
     const [, relation, page] = /^(requested|read|tested) (.*)$/s.exec(precondition) ?? [];
-    if (relation === undefined || done.includes(precondition)) return done.includes(precondition);
     const visit = visits.find((each) => each.page === page);
-    return (
-      visit !== undefined && (relation === "requested" || (visit.reads > 0 && (relation === "read" || isComplete)))
-    );
+    if (visit === undefined) return false;
+    if (relation === "requested") return true;
+    return visit.reads > 0 && (relation === "read" || isComplete);
   });
 }
 

@@ -95,12 +95,14 @@ const isRefusal = (event: SessionEvent): boolean =>
     ? event.error?.kind === "refused"
     : event.type === "tool_result" && event.ok === false && event.output?.error === "refused";
 
-/** The events of an agent with a model, with corrected tool results and requested URLs marked. */
+/** The events of an agent with a model, with corrected tool results, and with the requests marked whose URLs it asked for itself. */
 function correctModelEvents(events: SessionEvent[]): SessionEvent[] {
   const urlOfCall = new Map(
-    events.flatMap((e) => {
-      return e.type === "tool_call" && typeof e.input?.url === "string" ? [[e.id, normalizeUrl(e.input.url)]] : [];
-    }),
+    events.flatMap((event) =>
+      event.type === "tool_call" && typeof event.input?.url === "string"
+        ? [[event.id, normalizeUrl(event.input.url)] as const]
+        : [],
+    ),
   );
   return events.map((event) => {
     if (event.type === "tool_result" && event.tool !== successCheckTool) return { ...event, ok: hasSucceeded(event) };
@@ -151,6 +153,7 @@ export function factsOf(sessionEvents: SessionEvent[], judgment: Judgment | null
   const pagesRead = Map.groupBy(milestonesOf(milestones, "page_read"), ({ phase }) => phase ?? "task");
   const pages = (pagesRead.get("task") ?? []).map(toPageRead);
   const beganMs = milestonesOf(milestones, "work_began")[0]?.tMs ?? 0;
+  const mcpServers = milestonesOf(milestones, "workspace_prepared").at(-1)?.detail.mcpServers ?? [];
   const goalAnswer = milestonesOf(milestones, "goal_answer").at(-1);
   const taskRequests = http.filter(
     (e) => e.purpose === "task" && !isRedirect(e) && (e.method !== "CONNECT" || hasFailed(e)),
@@ -171,9 +174,7 @@ export function factsOf(sessionEvents: SessionEvent[], judgment: Judgment | null
     claimedUsd: claimedUsd > 0 ? claimedUsd : null,
     hosts,
     hasTriedProduct: hasTriedProduct({
-      mcpServers: (milestonesOf(milestones, "workspace_prepared").at(-1)?.detail.mcpServers ?? []).map(
-        ({ name }) => name,
-      ),
+      mcpServers: mcpServers.map(({ name }) => name),
       calls: eventsOfType("tool_call"),
       results: eventsOfType("tool_result"),
       requests: http,
@@ -235,9 +236,9 @@ function verifiedOutcome(
   judgment: Judgment | null,
 ): Outcome {
   if (claimed === "no_creds" || claimed === "excluded" || claimed === "scoring_failed") return claimed;
-  const results = successChecks.filter((check) => check.status !== "skip");
-  if (results.some(({ status }) => status !== "pass")) return "goal_not_met";
-  if (results.length > 0 && results.length === successChecks.length) return "succeeded";
+  const statuses = successChecks.map(({ status }) => status);
+  if (statuses.some((status) => status !== "pass" && status !== "skip")) return "goal_not_met";
+  if (statuses.length > 0 && !statuses.includes("skip")) return "succeeded";
   if (kind !== "model") return "not_judged";
   const judgedOutcome = judgment?.verdict ? outcomeOf(judgment.verdict) : null;
   if (judgedOutcome && judgedOutcome !== "not_judged") return judgedOutcome;
@@ -256,23 +257,24 @@ function evidenceOf(outcome: Outcome, successChecks: CheckResult[], judgment: Ju
   const isTested = outcome === "succeeded" || outcome === "goal_not_met";
   if (isTested && successChecks.some(({ status }) => status !== "skip")) return "verified";
   const parts = judgment?.verdict?.parts ?? [];
-  const claimed = outcome === "goal_not_met" ? parts.filter(({ met }) => met === "no") : parts;
-  if (claimed.length === 0 || claimed.some(({ evidence }) => evidence === null)) return null;
-  return evidenceGrades.findLast((grade) => claimed.some(({ evidence }) => evidence === grade)) ?? null;
+  const decisiveParts = outcome === "goal_not_met" ? parts.filter(({ met }) => met === "no") : parts;
+  if (decisiveParts.some(({ evidence }) => evidence === null)) return null;
+  // The weakest of their grades.
+  return evidenceGrades.findLast((grade) => decisiveParts.some(({ evidence }) => evidence === grade)) ?? null;
 }
 
-/** Whether a check of a stored session has the numbers that its result is computed from. */
+/** Whether a check has the numbers that its result is computed from. One in a stored session may lack them. */
 const isMeasured = ({ share, weight }: Check): boolean => Number.isFinite(share) && Number.isFinite(weight);
 
 function lastChecks(results: EventOf<"tool_result">[]): CheckResult[] {
   const byKey = new Map<string, CheckResult>();
-  const before = new Map<string, Check["status"]>();
+  const statusesBefore = new Map<string, Check["status"]>();
   for (const result of results) {
     // A stored list may be cut.
     for (const check of Array.isArray(result.checks) ? result.checks.filter(isMeasured) : []) {
       const key = `${check.group}\n${check.id}\n${check.subject}`;
       if (result.output?.when === "before") {
-        before.set(key, check.status);
+        statusesBefore.set(key, check.status);
         continue;
       }
       byKey.set(key, {
@@ -286,5 +288,5 @@ function lastChecks(results: EventOf<"tool_result">[]): CheckResult[] {
       });
     }
   }
-  return [...byKey.values()].map((check) => ({ ...check, before: before.get(check.key) ?? null }));
+  return [...byKey.values()].map((check) => ({ ...check, before: statusesBefore.get(check.key) ?? null }));
 }

@@ -18,6 +18,7 @@ export type Hosts = {
 export const isWrite = ({ method }: { method: string }) => !/^(GET|HEAD|OPTIONS|CONNECT|TRACE)$/i.test(method);
 const isSuccess = ({ status }: Http) => status !== null && status >= 200 && status < 300;
 const isHtml = ({ contentType }: Http) => /html/i.test(contentType ?? "");
+/** A path as that of a folder: it ends with a slash. */
 const folderOf = (path: string) => `${path.replace(/\/$/, "")}/`;
 const isAtOrBelow = (url: URL, other: URL) =>
   url.host === other.host && folderOf(url.pathname).startsWith(folderOf(other.pathname));
@@ -29,6 +30,7 @@ export function hostsOfSession(session: SessionEvent[], taskRequests: Http[]): H
   return hostsOf(starts, product, taskRequests, describedServers(session, createUrlClassifier(starts, product)));
 }
 
+/** `{"openapi": …` or `openapi: …`, then its `servers` up to the end of their list, and their URLs, in JSON or YAML. */
 const apiDescriptionStart = /^\s*\{?\s*["']?(?:openapi|swagger)["']?\s*:/;
 const serverList = /["']?servers["']?\s*:\s*(?:\[[^\]]*|\n(?:[ \t-].*(?:\n|$))+)/;
 const serverUrl = /["']?url["']?\s*:\s*["']?(https?:\/\/[^\s"',}]+)/g;
@@ -85,11 +87,11 @@ function hostsOf(starts: string[], product: string | null, taskRequests: Http[],
       return url === null ? [] : [{ http, url }];
     });
   const docsPaths = starts.flatMap((start) => URL.parse(start)?.pathname ?? []);
-  /** Whether a response can't be a page or file of the docs: their server may answer a write with one. In a browser, products send HTML too. */
+  // Whether a response can't be a page or file of the docs: their server may answer a write with one. In a browser, products send HTML too.
   const isEndpoint = (http: Http, { pathname }: URL) =>
     (http.purpose === "page" || !isHtml(http)) && !isFile(pathname) && folderOf(pathname) !== "/";
   const holdsDocs = ({ pathname }: URL) => docsPaths.some((path) => path.startsWith(folderOf(pathname)));
-  /** Writes that nothing but an endpoint of the product can have accepted. */
+  // Writes that nothing but an endpoint of the product can have accepted.
   const endpointWrites = writes.filter(({ http, url }) => isEndpoint(http, url) && !holdsDocs(url));
 
   return {

@@ -69,18 +69,19 @@ function verdictOf(facts: Facts, { score, coverage, dimensions }: Measurement): 
   const basis = coverage < 1 ? `, based on ${percent(coverage)} of the scoring weight` : "";
   const letter = facts.scope === "goal" ? ` (${gradeLetter(score!)})` : "";
   const scoreText = `${score} of 100${letter}${basis}: ${list(scores, 6)}.`;
-  const byRules = facts.kind !== "model";
-  const goal = {
-    succeeded:
-      byRules || facts.successChecks.some((check) => check.status === "pass")
-        ? "The goal counts as reached because the success checks passed"
-        : "The goal was reached: every part is proven",
-    goal_not_met: `The goal was not reached, so the score is at most ${standardMethodology.notMetCap}`,
-    not_judged: "Goal not tested",
-  }[facts.outcome as "succeeded" | "goal_not_met" | "not_judged"];
-  if (!byRules) return `${scoreText} ${goal}.`;
+  const goal = describeGoal(facts);
+  if (facts.kind === "model") return `${scoreText} ${goal}.`;
   if (facts.outcome === "not_judged") return `${scoreText} ${goal}: a rule-based explorer read the docs.`;
   return `${scoreText} ${goal}; a rule-based explorer read the docs, so understanding was not measured.`;
+}
+
+function describeGoal({ outcome, kind, successChecks }: Facts): string {
+  if (outcome === "goal_not_met")
+    return `The goal was not reached, so the score is at most ${standardMethodology.notMetCap}`;
+  if (outcome !== "succeeded") return "Goal not tested";
+  return kind !== "model" || successChecks.some((check) => check.status === "pass")
+    ? "The goal counts as reached because the success checks passed"
+    : "The goal was reached: every part is proven";
 }
 
 function describeSuccesses(facts: Facts, { dimensions }: Measurement): string {
@@ -108,6 +109,8 @@ function describeSuccesses(facts: Facts, { dimensions }: Measurement): string {
   );
 }
 
+/** Friction points that a summary names. */
+const maxListed = 3;
 const seconds = (ms: number) => `${Math.round(ms / 1000)} s`;
 
 function describeFailures(frictions: Friction[], { missingTools, untestedAgent, cpuShortage }: Facts): string {
@@ -124,8 +127,9 @@ function describeFailures(frictions: Friction[], { missingTools, untestedAgent, 
   const notes = missingNote + untestedNote + shortageNote;
   if (frictions.length === 0) return `No friction found.${notes}`;
   const bySeverity = [...Map.groupBy(frictions, (each) => each.severity)].map(
-    ([severity, of]) => `${of.length} ${severity}`,
+    ([severity, group]) => `${group.length} ${severity}`,
   );
-  const worst = frictions.slice(0, 3).map((each) => sentence(each.title));
-  return `${count(frictions.length, "friction point")} (${bySeverity.join(", ")}). ${frictions.length > 3 ? "Most severe: " : ""}${worst.join(" ")}${notes}`;
+  const worst = frictions.slice(0, maxListed).map((each) => sentence(each.title));
+  const intro = frictions.length > maxListed ? "Most severe: " : "";
+  return `${count(frictions.length, "friction point")} (${bySeverity.join(", ")}). ${intro}${worst.join(" ")}${notes}`;
 }

@@ -22,7 +22,7 @@ export type Recovery = {
   message: string;
 };
 
-/** A call with the actions that it was made for. */
+/** A call with the actions that it was made for. `isUnknown`: nobody knows whether it failed. */
 type IntendedCall = { call: Call; intents: Action[]; hasFailed: boolean; isUnknown: boolean };
 
 /** Every error that the agent has to fix. Missing pages are excluded, because they count under the docs. */
@@ -49,10 +49,7 @@ export function recoveriesOf(facts: Facts): Recovery[] {
         }))
         .filter(({ similarity }) => similarity >= minIntentSimilarity);
       const successes = retries.filter((each) => !each.hasFailed && !each.isUnknown);
-      const fix = successes.reduce<(typeof successes)[number] | null>(
-        (best, each) => (best === null || each.similarity > best.similarity ? each : best),
-        null,
-      );
+      const [fix] = successes.toSorted((a, b) => b.similarity - a.similarity);
       const isAnswered = ({ status }: { status: number | null }) => status !== null && status < 400;
       const answer = failedCall
         ? undefined
@@ -73,9 +70,10 @@ export function recoveriesOf(facts: Facts): Recovery[] {
 /** 0 to 1: whether a call tries again what another one tried. Calls of other tools do if they have the same target. */
 function callSimilarity(failed: IntendedCall, later: IntendedCall, message: string): number {
   if (failed.intents.length > 0)
-    return failed.intents
-      .flatMap((intent) => later.intents.map((other) => similarityOf(intent, other, message)))
-      .reduce((best, each) => Math.max(best, each), 0);
+    return Math.max(
+      0,
+      ...failed.intents.flatMap((intent) => later.intents.map((other) => similarityOf(intent, other, message))),
+    );
   const targetOf = ({ call: { input } }: IntendedCall) => input?.path ?? input?.ref;
   return failed.call.tool === later.call.tool && targetOf(failed) === targetOf(later) ? 1 : 0;
 }

@@ -1,6 +1,7 @@
 import type { SessionEvent } from "../agents/agent.ts";
 import { contextOf } from "./context.ts";
 import { type Measurement, measure } from "./dimensions/dimensions.ts";
+import type { EventOf } from "./events.ts";
 import { exposureOf } from "./exposure.ts";
 import { factsOf } from "./facts.ts";
 import { findingsOf } from "./findings/findings.ts";
@@ -55,11 +56,10 @@ export function gradeSession(events: SessionEvent[], methodology: Methodology = 
 
 /** A session without requests for pages that the run itself hides: their failure is no fault of the docs or the agent. */
 function withoutHiddenPages(session: SessionEvent[]): SessionEvent[] {
-  const isRequest = (event: SessionEvent) => event.type === "http" && event.edit?.kind === "hidden";
-  const urls = new Set(session.flatMap((event) => (isRequest(event) && "url" in event ? [event.url] : [])));
-  return urls.size === 0
-    ? session
-    : session.filter((event) => !isRequest(event) && !(event.type === "error" && urls.has(event.url)));
+  const isHidden = (event: SessionEvent): event is EventOf<"http"> =>
+    event.type === "http" && event.edit?.kind === "hidden";
+  const urls = new Set<string | null>(session.filter(isHidden).map(({ url }) => url));
+  return session.filter((event) => !isHidden(event) && !(event.type === "error" && urls.has(event.url)));
 }
 
 /** The judge's input: the task, the findings of the rules and the events. */

@@ -31,12 +31,14 @@ export function blockOrNull(text: unknown): string | null {
   const lines = (typeof text === "string" ? text : "")
     .split(/\r?\n/)
     .map((each) => /^[ \t]*/.exec(each)![0] + oneLine(each, blockLimits.maxChars));
-  const all = lines
+  const block = lines
     .join("\n")
     .replace(/^\s*\n/, "")
     .trimEnd();
-  const start = all.split("\n").slice(0, blockLimits.maxLines).join("\n").slice(0, blockLimits.maxChars).toWellFormed();
-  return start === "" ? null : start === all ? all : `${start}\n…`;
+  const firstLines = block.split("\n").slice(0, blockLimits.maxLines).join("\n");
+  const start = firstLines.slice(0, blockLimits.maxChars).toWellFormed();
+  if (start === "") return null;
+  return start === block ? block : `${start}\n…`;
 }
 
 /** `sentence("No answer")` is "No answer.". */
@@ -141,13 +143,15 @@ export function titleFromTask(task: string): string {
     .trimEnd()}…`;
 }
 
-/** Where a line contains a path or command as a whole, or -1: `/notes` is not in `https://host/v1/notes`. */
+/** Where a line contains a path or command as a whole, or -1: `/notes` is in `https://host/notes`, but not in `/v1/notes` or `/notes/1`. */
 export function indexOfName(text: string, name: string): number {
   for (let index = text.indexOf(name); index >= 0; index = text.indexOf(name, index + 1)) {
     const [before, after] = [text.slice(0, index), text.slice(index + name.length)];
-    if (/^([\w/-]|\.\w)/.test(after)) continue;
-    const word = /[^\s"'`(<=]*$/.exec(before)?.[0] ?? "";
-    if (name.startsWith("/") ? /^(https?:\/\/)?[^/]*$/.test(word) : word === "") return index;
+    const goesOn = /^([\w/-]|\.\w)/.test(after);
+    const startOfWord = /[^\s"'`(<=]*$/.exec(before)?.[0] ?? "";
+    const isPath = name.startsWith("/");
+    const isStart = isPath ? /^(https?:\/\/)?[^/]*$/.test(startOfWord) : startOfWord === "";
+    if (isStart && !goesOn) return index;
   }
   return -1;
 }
@@ -158,7 +162,7 @@ export function textsIn(value: unknown): string[] {
   return value !== null && typeof value === "object" ? Object.values(value).flatMap(textsIn) : [];
 }
 
-/** Formats a number of bytes. */
+/** A number of bytes: "1.5 GiB", "200.0 MiB". */
 export function toSize(bytes: number): string {
   const gib = bytes / 1024 ** 3;
   return gib >= 1 ? `${gib.toFixed(1)} GiB` : `${(bytes / 1024 ** 2).toFixed(1)} MiB`;

@@ -68,6 +68,7 @@ function withinGoalBounds(
   return hasTriedProduct ? mean : Math.min(mean, notMetCap);
 }
 
+/** A dimension from its measured parts; null without any. */
 function dimension(name: DimensionName, all: Part[]): UnroundedDimension | null {
   const measuredParts = all.filter((part) => part.exactScore !== null && part.weight > 0);
   if (measuredParts.length === 0) return null;
@@ -110,8 +111,8 @@ function measureGoal(facts: Facts): UnroundedDimension | null {
   const parts = facts.judgment?.verdict?.parts ?? [];
   if (successChecks.exactScore !== null) return dimension("Goal achievement", [successChecks]);
   if (facts.outcome === "not_judged" || facts.kind !== "model") return null;
-  const isOnlyClaimed = facts.outcome === "goal_not_met" && !parts.some(({ met }) => met === "no");
-  if (isOnlyClaimed)
+  const isOnlyAgentsWord = facts.outcome === "goal_not_met" && !parts.some(({ met }) => met === "no");
+  if (isOnlyAgentsWord)
     return dimension("Goal achievement", [sharePart("Goal parts", 1, 0, { parts: Math.max(1, parts.length) })]);
   if (parts.length === 0) return null;
   const countParts = (verdict: string) => parts.filter(({ met }) => met === verdict).length;
@@ -171,14 +172,11 @@ function failedRequestsPart(facts: Facts): Part {
       ? withoutPage(group).length / Math.max(facts.calls.length, group.length)
       : weightedCount(withoutPage(group)) / weightedCount(group);
   const nearest = facts.kind === "model" ? undefined : facts.goalAnswer?.nearest[0];
-  const nearestIndex = nearest
-    ? requests.findIndex(({ http }) => normalizeUrl(http.url) === normalizeUrl(nearest.url))
-    : -1;
-  const requestsUntilNearest = requests.slice(0, nearestIndex + 1);
-  const countedRequests =
-    requestsUntilNearest.length > 0 && missedShare(requestsUntilNearest) > missedShare(requests)
-      ? requestsUntilNearest
-      : requests;
+  const nearestIndex = requests.findIndex(
+    ({ http }) => nearest && normalizeUrl(http.url) === normalizeUrl(nearest.url),
+  );
+  const untilNearest = nearestIndex < 0 ? requests : requests.slice(0, nearestIndex + 1);
+  const countedRequests = missedShare(untilNearest) > missedShare(requests) ? untilNearest : requests;
   const failedRequests = withoutPage(countedRequests);
   const counts = {
     requests: countedRequests.length,
@@ -225,8 +223,8 @@ function pagesTried(facts: Facts): { address: string; weight: number; share: num
 }
 
 /**
- * The share of items that passed, 0 to 1: what passed in full, of that and what was lost. An item that passed in part adds nothing to what
- * passed, so that one more problem never raises the share, as it could in a mean. 1 without items.
+ * Of what passed in full and what was lost, the share that passed, 0 to 1; 1 without items. An item that passed in part adds only to what was lost,
+ * so that one more problem never raises the share, as it could in a mean.
  */
 function shareWithoutLosses(items: { weight: number; share: number }[]): number {
   const passed = items.reduce((sum, { weight, share }) => sum + (share === 1 ? weight : 0), 0);

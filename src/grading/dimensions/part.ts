@@ -44,10 +44,7 @@ export function formatAmount(value: number, unit: DimensionPart["unit"]): string
 type Sentence = (part: DimensionPart) => string;
 
 /** A missing count is 0. */
-const countOf =
-  (name: string) =>
-  ({ counts }: DimensionPart): number =>
-    counts[name] ?? 0;
+const countOf = ({ counts }: DimensionPart, name: string): number => counts[name] ?? 0;
 const describeShare =
   (words: string): Sentence =>
   ({ value }) =>
@@ -60,7 +57,7 @@ const wastedCalls = { repeats: "repeated an earlier one", useless: "did not lead
 /** "1 of 5 requests failed and 2 repeated an earlier one", without kinds that did not occur. `kinds`: what happened, by the name of its count. */
 function describeKinds(part: DimensionPart, all: string, kinds: Record<string, string>): string {
   const phrases = Object.entries(kinds).flatMap(([name, happened]) => {
-    const n = countOf(name)(part);
+    const n = countOf(part, name);
     return n > 0 ? [{ n, happened }] : [];
   });
   const [first, ...others] = phrases;
@@ -71,28 +68,25 @@ function describeKinds(part: DimensionPart, all: string, kinds: Record<string, s
 const sentences: Record<PartName, Sentence> = {
   "Success checks": describeShare("of the success checks passed"),
   "Goal parts": (part) => {
-    const unclear = countOf("unclear")(part);
-    return `${countOf("met")(part)} of ${count(countOf("parts")(part), "part")} of the goal ${countOf("met")(part) === 1 ? "is" : "are"} proven${unclear > 0 ? `, ${unclear} unclear` : ""}`;
+    const [met, unclear] = [countOf(part, "met"), countOf(part, "unclear")];
+    const unclearNote = unclear > 0 ? `, ${unclear} unclear` : "";
+    return `${met} of ${count(countOf(part, "parts"), "part")} of the goal ${met === 1 ? "is" : "are"} proven${unclearNote}`;
   },
   "Path to the goal": (part) => {
     if (part.unit === "pages") return `the goal was found after ${count(part.value, "page")}`;
     const fit = `matches ${percent(part.value)} of the goal`;
-    if (countOf("likely")(part) === 0) return `no section clearly answers the goal; the closest ${fit}`;
-    const clicks =
-      countOf("linked")(part) === 0
-        ? "isn't linked from any page that was read"
-        : countOf("clicks")(part) === 0
-          ? "is on the start page"
-          : `is ${count(countOf("clicks")(part), "click")} from the start page`;
-    return `the likely answer ${clicks} and ${fit}`;
+    if (countOf(part, "likely") === 0) return `no section clearly answers the goal; the closest ${fit}`;
+    if (countOf(part, "linked") === 0) return `the likely answer isn't linked from any page that was read and ${fit}`;
+    const clicks = countOf(part, "clicks");
+    return `the likely answer is ${clicks === 0 ? "on" : `${count(clicks, "click")} from`} the start page and ${fit}`;
   },
   "Failed page requests": (part) => {
-    const guessed = countOf("guessed")(part);
-    return `${countOf("failed")(part)} of ${count(countOf("requests")(part), "page request")} failed${guessed > 0 ? `, ${guessed} of them at guessed URLs` : ""}`;
+    const guessed = countOf(part, "guessed");
+    return `${countOf(part, "failed")} of ${count(countOf(part, "requests"), "page request")} failed${guessed > 0 ? `, ${guessed} of them at guessed URLs` : ""}`;
   },
   "Site checks": describeShare("of the site checks passed"),
   Pages: (part) => {
-    const [pages, unreadable] = [countOf("pages")(part), countOf("unreadable")(part)];
+    const [pages, unreadable] = [countOf(part, "pages"), countOf(part, "unreadable")];
     const readable = pages === 0 ? "" : `${pages - unreadable} of ${count(pages, "page")} could be read; `;
     return `${readable}${percent(part.value)} of the page checks passed`;
   },
@@ -101,21 +95,21 @@ const sentences: Record<PartName, Sentence> = {
   "Sample labels": describeShare("of the code samples name their language"),
   "API description": describeShare("of the API description is valid"),
   Recovery: (part) =>
-    describeKinds(part, count(countOf("errors")(part), "error"), {
+    describeKinds(part, count(countOf(part, "errors"), "error"), {
       atOnce: "fixed on the next attempt",
       afterDocs: "fixed after reading the docs",
       later: "fixed after more attempts",
       never: "not fixed",
     }),
   "Wasted requests": (part) => {
-    const requests = countOf("requests")(part);
-    const wasted = wastedKinds.reduce((sum, kind) => sum + countOf(kind)(part), 0) / requests;
+    const requests = countOf(part, "requests");
+    const wasted = wastedKinds.reduce((sum, kind) => sum + countOf(part, kind), 0) / requests;
     // The share includes how well the closest section matches the goal.
     const fit = wasted < 1 ? (1 - part.value) / (1 - wasted) : 1;
     const closest = fit < 0.995 ? `; the closest section matches ${percent(fit)} of the goal` : "";
     return describeKinds(part, count(requests, "request"), wastedRequests) + closest;
   },
-  "Wasted calls": (part) => describeKinds(part, count(countOf("calls")(part), "tool call"), wastedCalls),
+  "Wasted calls": (part) => describeKinds(part, count(countOf(part, "calls"), "tool call"), wastedCalls),
   "Response time": (part) => `a request took ${duration(part.value)}`,
   Cost: (part) => `the session cost $${part.value.toFixed(2)}`,
   Interruptions: (part) => `the agent needed a person ${count(part.value, "time")}`,

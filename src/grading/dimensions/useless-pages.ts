@@ -35,15 +35,25 @@ function uselessForRules(facts: Facts): string[] {
 
 const actingTools = ["run_command", "http_request", "browse", "write_file"];
 
+/** Words of three or more characters, with the signs that are part of names, paths and options. */
 const words = (text: string): string[] => text.match(/[\p{L}\p{N}_@$/-][\p{L}\p{N}_@$.:/-]{2,}/gu) ?? [];
 
 const inputText = (value: unknown): string => JSON.stringify(value).replaceAll("\\n", " ");
 
-/** Names that a reader may copy from a page: everything in code, and paths, options and identifiers elsewhere. */
+/** Words that a reader may copy from a page: all in code, and paths, options and identifiers elsewhere, such as `/v1/notes`, `key_id` or `acme.send`. */
 function namesIn(text: string): string[] {
   const code = [...text.matchAll(/```([\s\S]*?)```|`([^`\n]+)`/g)].map(([, block, span]) => block ?? span ?? "");
   const identifiers = words(text).filter((word) => /[_@$/\d]|.[.:-]./.test(word));
   return [...code.flatMap(words), ...identifiers];
+}
+
+/** The text of a page in the first result with one after the event that reports it, or in the last before; null: in neither. */
+function textOfPage({ url, seq }: Facts["pages"][number], { results }: Facts): string | null {
+  const hasText = ({ output }: Facts["results"][number]) => typeof output?.text === "string";
+  const next = results.find((each) => each.seq > seq && hasText(each));
+  const last = results.findLast((each) => each.seq < seq && hasText(each));
+  const result = [next, last].find((each) => each && pageKey(String(each.output.url ?? "")) === pageKey(url));
+  return result ? String(result.output.text) : null;
 }
 
 /** A model uses a page if a word that occurs there first appears in its later actions, or in its answer. */
@@ -58,19 +68,12 @@ function uselessForModel(facts: Facts): string[] {
   if (actions.length === 0) return [];
   const knownNames = new Set(namesIn(facts.goal ?? ""));
   const useful = new Set<string>();
-  for (const { url, seq } of facts.pages) {
-    const result = facts.results.findLast((each) => each.seq < seq && typeof each.output?.text === "string");
-    const next = facts.results.find((each) => each.seq > seq && typeof each.output?.text === "string");
-    const isResultOfPage = (each: typeof result) =>
-      each !== undefined && pageKey(String(each.output.url ?? "")) === pageKey(url);
-    const text = isResultOfPage(next) ? next?.output.text : isResultOfPage(result) ? result?.output.text : null;
-    const newNames = namesIn(typeof text === "string" ? text : "").filter((name) => !knownNames.has(name));
+  for (const page of facts.pages) {
+    const text = textOfPage(page, facts);
+    const newNames = namesIn(text ?? "").filter((name) => !knownNames.has(name));
+    const isUsed = actions.some(({ seq, names }) => seq > page.seq && newNames.some((name) => names.has(name)));
     // Pages that can't be read here count as useful.
-    if (
-      typeof text !== "string" ||
-      actions.some((act) => act.seq > seq && newNames.some((name) => act.names.has(name)))
-    )
-      useful.add(pageKey(url));
+    if (text === null || isUsed) useful.add(pageKey(page.url));
     for (const name of newNames) knownNames.add(name);
   }
   const visited = pagesRead(facts);

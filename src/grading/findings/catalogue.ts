@@ -320,6 +320,7 @@ export function checkFrictionOf(check: { id: string; group: CheckGroup }): Check
 }
 
 const oneStepMilder = { critical: "high", high: "medium", medium: "low", low: "low" } as const;
+const ofMinorFailure = { critical: "medium", high: "medium", medium: "low", low: "low" } as const;
 
 /**
  * Lower for a warning, for a failure of at most a quarter of the tested items, and for a page on which the answer
@@ -327,14 +328,9 @@ const oneStepMilder = { critical: "high", high: "medium", medium: "low", low: "l
  * agents.
  */
 export function severityOf(check: CheckResult, { severity }: CheckFriction, passedShare: number): Friction["severity"] {
-  const isSerious = severity === "critical" || severity === "high";
-  const reduced =
-    check.status === "warn" || check.share >= 0.75
-      ? isSerious
-        ? "medium"
-        : "low"
-      : severity === "critical" && passedShare > 0.25
-        ? "high"
-        : severity;
+  const isMinor = check.status === "warn" || check.share >= 0.75;
+  const isEverywhere = passedShare <= 0.25;
+  const maxSeverity = severity === "critical" && !isEverywhere ? "high" : severity;
+  const reduced = isMinor ? ofMinorFailure[severity] : maxSeverity;
   return check.isOnUnrelatedPage ? oneStepMilder[reduced] : reduced;
 }

@@ -43,19 +43,20 @@ const summarized: ReadonlyMap<string, RegExp> = new Map([
 
 /** One finding for a defect that both a check of the site and findings about its pages report: the most severe one, or else of a page. */
 function withoutSummaries(findings: Finding[]): Finding[] {
-  return [...summarized].reduce((all, [summaryKey, detailKey]) => {
+  let all = findings;
+  for (const [summaryKey, detailKey] of summarized) {
     const summary = all.find(({ remedy }) => remedy.key === summaryKey);
     const details = all.filter(({ remedy }) => detailKey.test(remedy.key));
-    if (summary === undefined || details.length === 0) return all;
+    if (summary === undefined || details.length === 0) continue;
     const worst = worstSeverity(details.map(({ severity }) => severity));
     const isWorse = severityRank[summary.severity] < severityRank[worst];
-    const [kept, others] = isWorse
-      ? [summary, details]
-      : [details.find(({ severity }) => severity === worst)!, [summary]];
-    return all
-      .filter((each) => !others.includes(each))
-      .map((each) => (each === kept ? others.reduce(merge, kept) : each));
-  }, findings);
+    const target = isWorse ? summary : details.find(({ severity }) => severity === worst)!;
+    const merged = isWorse ? details : [summary];
+    all = all
+      .filter((each) => !merged.includes(each))
+      .map((each) => (each === target ? merged.reduce(merge, target) : each));
+  }
+  return all;
 }
 
 function merge(a: Finding, b: Finding): Finding {
@@ -68,7 +69,7 @@ function merge(a: Finding, b: Finding): Finding {
     quote: a.quote ?? b.quote,
     url: a.url ?? b.url,
     fix: a.fix ?? b.fix,
-    evidence: a.evidence?.expected ? a.evidence : b.evidence?.expected ? b.evidence : (a.evidence ?? b.evidence),
+    evidence: [a, b].find(({ evidence }) => evidence?.expected)?.evidence ?? a.evidence ?? b.evidence,
   };
 }
 
@@ -86,17 +87,14 @@ function checkFindings(facts: Facts): Finding[] {
     const passedShare = sameChecks.reduce((sum, each) => sum + each.share, 0) / sameChecks.length;
     return checkFinding(check, entry, severityOf(check, entry, passedShare), facts);
   };
+  const missingConventions = failingChecks.filter((check) => conventions.has(check.id) && isWorthReporting(check));
   const otherChecks = failingChecks.filter((check) => !conventions.has(check.id));
+  const groups = groupByCause(otherChecks, [...checksById.values()].flat());
   return [
-    ...groupByCause(otherChecks, [...checksById.values()].flat()).map((group) =>
+    ...groups.map((group) =>
       group.length === 1 ? findingOf(group[0]!) : templateFinding(group, group.map(findingOf), facts),
     ),
-    ...[
-      ...Map.groupBy(
-        failingChecks.filter((check) => conventions.has(check.id) && isWorthReporting(check)),
-        siteOf,
-      ),
-    ].map(([site, checks]) => conventionsFinding(site, checks)),
+    ...[...Map.groupBy(missingConventions, siteOf)].map(([site, checks]) => conventionsFinding(site, checks)),
   ];
 }
 
@@ -106,6 +104,7 @@ function templateFinding(checks: CheckResult[], findings: Finding[], facts: Fact
   const pages = [...new Set(checks.map(({ url }) => url))];
   const onPages = `on ${count(pages.length, "page")}`;
   const label = check.group === "link" && check.quote !== null ? ` “${oneLine(check.quote, 60)}”` : "";
+  const error = check.group === "sample" ? oneLine(check.message) : "";
   const { title, remedy } = checkFrictionOf(check);
   const names = list(
     pages.map((url) => pageName(facts, url)),
@@ -113,10 +112,7 @@ function templateFinding(checks: CheckResult[], findings: Finding[], facts: Fact
   );
   return {
     ...findings.reduce(merge),
-    fingerprint: fingerprint(
-      first.category,
-      `template ${check.id} ${siteOf(check)} ${label || (check.group === "sample" ? oneLine(check.message) : "")}`,
-    ),
+    fingerprint: fingerprint(first.category, `template ${check.id} ${siteOf(check)} ${label || error}`),
     title: oneLine(`${title}${label} ${onPages}`, 160),
     description: oneLine(`${first.description} The same problem is ${onPages}: ${names}.`, 800),
     place: oneLine(`${first.place} and ${count(pages.length - 1, "more page")}`, 120),
@@ -201,25 +197,23 @@ function checkFinding(check: CheckResult, entry: CheckFriction, severity: Fricti
   };
 }
 
+/** Checks whose quote is the text of a link. */
 const linkChecks = new Set(["link-resolves", "anchor-resolves"]);
 
-/** Where the problem is. The text of a link comes with its target, and code keeps its lines. */
-function evidenceOf({ id, url, line: lineNumber, quote, message, group, subject }: CheckResult): Finding["evidence"] {
-  const text =
-    linkChecks.has(id) && quote !== null
-      ? `[${oneLine(quote)}](${shortUrl(subject, url)})`
-      : group === "sample"
-        ? blockOrNull(quote)
-        : lineOrNull(quote);
-  return {
-    url: lineOrNull(url, 2000),
-    line: lineNumber,
-    found: lineOrNull(quote) ?? lineOrNull(message),
-    expected: null,
-    text,
-    steps: [],
-  };
+/** The text with the problem. A link comes with its target, and code keeps its lines. */
+function textOf({ id, url, quote, group, subject }: CheckResult): string | null {
+  if (linkChecks.has(id) && quote !== null) return `[${oneLine(quote)}](${shortUrl(subject, url)})`;
+  return group === "sample" ? blockOrNull(quote) : lineOrNull(quote);
 }
+
+const evidenceOf = (check: CheckResult): Finding["evidence"] => ({
+  url: lineOrNull(check.url, 2000),
+  line: check.line,
+  found: lineOrNull(check.quote) ?? lineOrNull(check.message),
+  expected: null,
+  text: textOf(check),
+  steps: [],
+});
 
 /** The page exists, so the fragment is what distinguishes dead links. */
 function pageExists(address: string, { checkRequests, taskRequests }: Facts): boolean {
@@ -229,14 +223,13 @@ function pageExists(address: string, { checkRequests, taskRequests }: Facts): bo
 
 function titleOf(check: CheckResult, entry: CheckFriction, facts: Facts): { title: string; place: string } {
   const page = pageName(facts, check.url);
-  const lineNote = check.line === null ? "" : `, line ${check.line}`;
   const target = shortUrl(check.subject, check.url);
   if (check.id === "openapi-valid") return { title: `${entry.title}: ${target}`, place: target };
   if (check.id === "prerequisite-explained" || check.group === "declared")
     return { title: `${entry.title}: ${oneLine(check.message, 110)}`, place: page };
   if (check.group === "sample")
     return {
-      title: `${entry.title}: ${page}${lineNote}`,
+      title: `${entry.title}: ${page}${check.line === null ? "" : `, line ${check.line}`}`,
       place: check.line === null ? oneLine(check.message, 80) : `line ${check.line}`,
     };
   if (check.group === "link" || (readingChecks.has(check.id) && check.subject !== check.url)) {
@@ -244,12 +237,14 @@ function titleOf(check: CheckResult, entry: CheckFriction, facts: Facts): { titl
     const answer = [...facts.checkRequests, ...facts.taskRequests].find(
       (http) => normalizeUrl(http.url) === address && hasFailed(http),
     );
-    const status = answer?.status ? ` (${answer.status})` : "";
-    const line = check.line === null ? "" : ` (line ${check.line})`;
+    const status = answer?.status ?? null;
+    const answerNote = status === null ? "" : ` returns ${status}`;
+    const lineNote = check.line === null ? "" : ` (line ${check.line})`;
     const edit = linkEvidence(check.subject, check.url, facts);
+    const editNote = edit === null ? "" : `, use ${edit.expected}`;
     return {
-      title: `${entry.title} on ${page}: ${target}${status}`,
-      place: `${target}${answer?.status ? ` returns ${answer.status}` : ""}${line}${edit === null ? "" : `, use ${edit.expected}`}`,
+      title: `${entry.title} on ${page}: ${target}${status === null ? "" : ` (${status})`}`,
+      place: `${target}${answerNote}${lineNote}${editNote}`,
     };
   }
   const isAboutOnePage = (URL.parse(check.subject)?.pathname ?? "/") !== "/";
@@ -261,7 +256,7 @@ function titleOf(check: CheckResult, entry: CheckFriction, facts: Facts): { titl
 
 function remedyOf(check: CheckResult, entry: CheckFriction, facts: Facts): Finding["remedy"] {
   const page = pageName(facts, check.url);
-  if (check.id === "link-resolves" || check.id === "anchor-resolves")
+  if (linkChecks.has(check.id))
     return { key: `links ${pageKey(check.url)}`, title: `Fix broken links on ${page}`, kind: "links" };
   if (check.group === "link" || check.id.endsWith("-entry-resolves"))
     return { key: `${check.id} ${pageKey(check.url)}`, title: entry.remedy, kind: "links" };

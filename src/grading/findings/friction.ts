@@ -3,12 +3,10 @@ import type { Facts } from "../facts.ts";
 import type { Friction } from "../grade.ts";
 import { type Methodology, maxFrictions, round1, severityRank } from "../methodology.ts";
 import { count, list } from "../text.ts";
-import { type Finding, fingerprint, sortedUnique } from "./finding.ts";
+import { type Finding, fingerprint, sortedUnique, textOrder } from "./finding.ts";
 import { gainOf } from "./gains.ts";
 
 type Scoring = { measured: Measurement; methodology: Methodology };
-
-const textOrder = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
 /**
  * The findings with their cost, worst first; in points only with `scoring`. If there are more than a
@@ -21,24 +19,7 @@ export function frictionsOf(findings: Finding[], facts: Facts, scoring: Scoring 
     if (!scoring || !cause) return friction;
     return { ...friction, lostPoints: gainOf(cause, facts, scoring.measured, scoring.methodology) };
   };
-  const all = findings
-    .map(
-      ({
-        cause: _cause,
-        foundBy: _foundBy,
-        remedy: _remedy,
-        place: _place,
-        owner: _owner,
-        evidence: _evidence,
-        fix: _fix,
-        isInferred: _isInferred,
-        ...friction
-      }) => {
-        const { events } = friction;
-        return { ...friction, lostSeconds: secondsOf(events, facts), lostUsd: usdOf(events, facts), lostPoints: null };
-      },
-    )
-    .sort(byImportance);
+  const all = findings.map((finding) => toFriction(finding, facts)).sort(byImportance);
   if (all.length <= maxFrictions) return all.map(withLostPoints);
   // What is known about the goal is always listed.
   const isOfGoal = ({ fingerprint }: Friction) => causes.get(fingerprint)?.goal === true;
@@ -46,6 +27,21 @@ export function frictionsOf(findings: Finding[], facts: Facts, scoring: Scoring 
   const listed = new Set(mostImportant.slice(0, maxFrictions - 1));
   const rest = all.filter((each) => !listed.has(each));
   return [...all.filter((each) => listed.has(each)).map(withLostPoints), summarizeRest(rest)];
+}
+
+/** A finding with its cost, as a report shows it. */
+function toFriction(finding: Finding, facts: Facts): Friction {
+  const { fingerprint, severity, phase, category, title, description, quote, url } = finding;
+  const { onPath, events, preconditions } = finding;
+  const kind = { fingerprint, severity, phase, category, title, description };
+  const evidence = { quote, url, onPath, events, preconditions };
+  return {
+    ...kind,
+    ...evidence,
+    lostSeconds: secondsOf(events, facts),
+    lostUsd: usdOf(events, facts),
+    lostPoints: null,
+  };
 }
 
 /** Of equal ones, the first in the session comes first: a fingerprint contains the host, so the same docs on another one would change the order. */
@@ -88,10 +84,10 @@ function summarizeRest(rest: Friction[]): Friction {
 
 /** Time that the agent itself lost; checks cost it none. */
 function secondsOf(events: number[], facts: Facts): number | null {
-  const proof = new Set(events);
-  const requests = facts.taskRequests.filter((http) => proof.has(http.seq));
+  const seqs = new Set(events);
+  const requests = facts.taskRequests.filter((http) => seqs.has(http.seq));
   const callIds = new Set(requests.map((http) => http.id));
-  const failedTools = facts.results.filter(({ seq, id, ok }) => proof.has(seq) && ok === false && !callIds.has(id));
+  const failedTools = facts.results.filter(({ seq, id, ok }) => seqs.has(seq) && ok === false && !callIds.has(id));
   if (requests.length + failedTools.length === 0) return null;
   const requestMs = requests.reduce((sum, http) => sum + http.ms, 0);
   const toolMs = failedTools.reduce((sum, { id, tMs }) => {

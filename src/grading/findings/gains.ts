@@ -5,7 +5,7 @@ import type { Facts } from "../facts.ts";
 import type { GoalAnswer } from "../goal-answer.ts";
 import type { LostPoints } from "../grade.ts";
 import { readingChecks } from "../kinds.ts";
-import { type Methodology, round1, standardMethodology } from "../methodology.ts";
+import { clamp, type Methodology, round1, standardMethodology } from "../methodology.ts";
 import { type Cause, type Finding, joinCauses, noCause } from "./finding.ts";
 
 /**
@@ -77,7 +77,7 @@ function withPagesRead(cause: Cause, facts: Facts): Facts[] {
 
 const failing = { status: "fail", share: 0 } as const;
 
-/** Checks of the same kind that were skipped: "llms-txt-size", if there is no llms.txt. */
+/** Checks of the same family that were skipped: "llms-txt-size", if "llms-txt-exists" failed. */
 function checksUnblockedBy({ checks }: Cause, facts: Facts): Set<string> {
   const familyOf = (id: string) => id.split("-").slice(0, 2).join("-");
   const fixed = facts.checks.filter(({ key }) => checks.includes(key)).map(({ id }) => familyOf(id));
@@ -95,23 +95,24 @@ export function lostPointsOf(
   if (score === null) return null;
   const causeOf = (owner: Finding["owner"]) =>
     findings.filter((finding) => finding.owner === owner).reduce((all, { cause }) => joinCauses(all, cause), noCause);
-  const toTenths = (value: number) => Math.round(value * 10);
-  const total = toTenths(100 - score);
-  let remaining = total;
-  let cause = noCause;
-  let graded = facts;
-  const removeCauses = (nextCauses: Cause, change: (facts: Facts) => Facts = (same) => same): number => {
-    cause = joinCauses(cause, nextCauses);
-    graded = change(graded);
-    const better = toTenths(100 - (measure(withoutCause(cause, graded), methodology).score ?? score));
-    const lostToCauses = Math.max(0, remaining - Math.max(0, better));
-    remaining -= lostToCauses;
-    return lostToCauses / 10;
+  /** Points missing to 100 in tenths, which add up without rounding errors. */
+  const missing = (points: number | null) => Math.round((100 - (points ?? score)) * 10);
+  const missingWithout = (cause: Cause, session: Facts) =>
+    missing(measure(withoutCause(cause, session), methodology).score);
+  const fixes = causeOf("fixes");
+  const fixesAndNetwork = joinCauses(fixes, causeOf("network"));
+  const all = joinCauses(fixesAndNetwork, causeOf("agent"));
+  const total = missing(score);
+  const afterFixes = clamp(missingWithout(fixes, facts), 0, total);
+  const afterNetwork = clamp(missingWithout(fixesAndNetwork, facts), 0, afterFixes);
+  const afterAgent = clamp(missingWithout(all, withoutOwnFaults(facts)), 0, afterNetwork);
+  return {
+    total: total / 10,
+    fixes: (total - afterFixes) / 10,
+    agent: (afterNetwork - afterAgent) / 10,
+    network: (afterFixes - afterNetwork) / 10,
+    unmeasured: afterAgent / 10,
   };
-  const fixes = removeCauses(causeOf("fixes"));
-  const network = removeCauses(causeOf("network"));
-  const agent = removeCauses(causeOf("agent"), withoutOwnFaults);
-  return { total: total / 10, fixes, agent, network, unmeasured: remaining / 10 };
 }
 
 /**
@@ -125,13 +126,13 @@ export function sharesOf(
   { score }: Measurement,
   methodology: Methodology,
 ): number[] {
-  let removed = noCause;
+  let removedCauses = noCause;
   let best = Math.round((score ?? 0) * 10);
   let remaining = Math.round(fixes * 10);
   const shares = causes.map((cause) => {
-    removed = joinCauses(removed, cause);
-    const better = Math.round((measure(withoutCause(removed, facts), methodology).score ?? 0) * 10);
-    const share = Math.max(0, Math.min(better - best, remaining));
+    removedCauses = joinCauses(removedCauses, cause);
+    const better = Math.round((measure(withoutCause(removedCauses, facts), methodology).score ?? 0) * 10);
+    const share = clamp(better - best, 0, remaining);
     best = Math.max(best, better);
     remaining -= share;
     return share;
@@ -139,20 +140,22 @@ export function sharesOf(
   return evenOut(shares).map((share) => share / 10);
 }
 
-/** Integers that never rise, with the same sum: those in a row that would rise share theirs equally. */
+/** Integers that never rise, with the same sum: those in a row that would rise share theirs equally (pool adjacent violators). */
 function evenOut(shares: number[]): number[] {
   const groups: { sum: number; n: number }[] = [];
+  const isBelow = (a: { sum: number; n: number }, b: { sum: number; n: number }) => a.sum * b.n < b.sum * a.n;
   for (const share of shares) {
-    let last = { sum: share, n: 1 };
-    for (let before = groups.at(-1); before && before.sum * last.n < last.sum * before.n; before = groups.at(-1)) {
+    let group = { sum: share, n: 1 };
+    for (let before = groups.at(-1); before && isBelow(before, group); before = groups.at(-1)) {
       groups.pop();
-      last = { sum: before.sum + last.sum, n: before.n + last.n };
+      group = { sum: before.sum + group.sum, n: before.n + group.n };
     }
-    groups.push(last);
+    groups.push(group);
   }
-  return groups
-    .flatMap(({ sum, n }) => Array.from({ length: n }, (_, i) => Math.floor((sum + i) / n)))
-    .sort((a, b) => b - a);
+  // Integers with this sum that differ by at most 1.
+  const split = ({ sum, n }: { sum: number; n: number }) =>
+    Array.from({ length: n }, (_, i) => Math.floor((sum + i) / n));
+  return groups.flatMap(split).sort((a, b) => b - a);
 }
 
 /** The session without what is only the agent's own fault: repeated calls, and questions to people. */

@@ -68,7 +68,7 @@ type Wording = { title: string; remedy: string; fix: string | null };
 function wordingOf({ kind, difference, found, expected, others }: Blame): Wording {
   const noun = nouns[difference.role];
   const wrong = `Wrong ${noun} in the docs: ${found}`;
-  const further = others.map(changeOf);
+  const otherChanges = others.map(changeOf);
   if (kind === "step")
     return {
       title: `Missing step in the docs: ${difference.expected}`,
@@ -76,17 +76,13 @@ function wordingOf({ kind, difference, found, expected, others }: Blame): Wordin
       fix: `Before this line, add the step ${difference.expected}.`,
     };
   if (kind === "sample") return { title: wrong, remedy: `Correct the ${noun} ${found}`, fix: null };
-  const change = changeOf(difference);
-  if (difference.found === null)
-    return {
-      title: `Missing ${noun} in the docs: ${difference.expected}`,
-      remedy: change.replace(/\.$/, ""),
-      fix: [change, ...further].join(" "),
-    };
-  if (expected === null)
-    return { title: wrong, remedy: change.replace(/\.$/, ""), fix: [change, ...further].join(" ") };
-  const remedy = `Replace ${found} with ${expected}`;
-  return { title: wrong, remedy, fix: [`${remedy}.`, ...further].join(" ") };
+  const isPartMissing = difference.found === null;
+  const change = isPartMissing || expected === null ? changeOf(difference) : `Replace ${found} with ${expected}.`;
+  return {
+    title: isPartMissing ? `Missing ${noun} in the docs: ${difference.expected}` : wrong,
+    remedy: change.replace(/\.$/, ""),
+    fix: [change, ...otherChanges].join(" "),
+  };
 }
 
 /** A page that misleads, with what the agent tried until something worked. */

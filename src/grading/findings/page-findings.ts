@@ -47,108 +47,185 @@ export function pathFindings(facts: Facts): Finding[] {
   return [...drafts, ...(isUnexplained ? [nothingReadDraft(facts)] : [])].map(toFinding);
 }
 
+/** What is wrong, without the events of this session that show it. */
+type Problem = Omit<FindingDraft, "cause" | "events">;
+
+/** A failure to read the docs; null for a file that an agent looks for on its own, which no site needs to have. */
 function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): FindingDraft | null {
-  const request = facts.taskRequests.find((http) => http.seq === failure.seqs[0] && hasFailed(http));
+  const { url, seqs } = failure;
+  const request = facts.taskRequests.find((http) => http.seq === seqs[0] && hasFailed(http));
+  if (request !== undefined && isProbe(request) && !isWall(failure)) return null;
   const requests = facts.taskRequests.filter(
     (http) => http === request || (http.id !== null && http.id === failure.id),
   );
-  const isStartUrl =
-    failure.url !== null && facts.startUrls.some((each) => normalizeUrl(each) === normalizeUrl(failure.url!));
+  const isStartUrl = url !== null && facts.startUrls.some((each) => normalizeUrl(each) === normalizeUrl(url));
   const blocksStart = hasReadNothing && isStartUrl;
+  const problemOf = (): Problem => {
+    if (url === null) return toolProblem(failure);
+    const hasRequestFailed = request !== undefined && !isWall(failure);
+    return hasRequestFailed
+      ? requestProblem(request, failure, facts, blocksStart)
+      : pageProblem(failure, url, facts, blocksStart);
+  };
   // If nothing could be read, this is also why the goal was not found.
   const cause = {
     ...noCause,
-    failures: [failure.seqs[0]!],
+    failures: [seqs[0]!],
     requests: requests.map((http) => http.seq),
     goal: blocksStart,
   };
-  const common = { cause, events: failure.seqs, url: failure.url, phase: "discovery" as const };
-  if (isWall(failure) && failure.url !== null)
-    return {
-      ...common,
-      severity: blocksStart ? "critical" : "high",
-      phase: "setup",
-      category: "auth",
-      subject: normalizeUrl(failure.url),
-      title: `${checkFrictionOf({ id: failure.code === "sign_in" ? "open-access" : "challenge", group: "page" }).title}: ${shortUrl(failure.url, facts.startUrls[0])}`,
-      description: sentence(failure.message),
-      preconditions: [requestPrecondition(failure.url)],
-      place: shortUrl(failure.url, facts.startUrls[0]),
-      fix: "Make the docs readable without signing in.",
-      remedy: { key: `auth ${URL.parse(failure.url)?.host}`, title: "Make the docs readable without signing in" },
-    };
-  if (request !== undefined)
-    return isProbe(request)
-      ? null
-      : { ...requestDraft(request, failure, facts, blocksStart), cause, events: failure.seqs };
-  const message = sentence(failure.message);
-  if (failure.url === null)
-    return {
-      ...common,
-      severity: "medium",
-      phase: "execution",
-      category: "other",
-      subject: `${failure.tool} ${failure.message.replace(/\d+/g, "#")}`,
-      title: `${failure.source === "tool" ? `The tool ${failure.tool} failed` : `Error in ${failure.tool}`}${message ? `: ${message}` : ""}`,
-      description: message || "No reason given.",
-      preconditions: [failure.source === "tool" ? `tool ${failure.tool}` : "run"],
-      remedy: { key: `tool ${failure.tool}`, title: `Fix the failure of ${failure.tool}` },
-    };
-  const place = shortUrl(failure.url, facts.startUrls[0]);
-  const isDisallowed = failure.code === "disallowed";
-  return {
-    ...common,
-    severity: blocksStart ? "critical" : isDisallowed ? "medium" : "high",
-    category: isDisallowed ? "auth" : failure.code === "soft_404" ? "silent_failure" : "unreadable_page",
-    subject: normalizeUrl(failure.url),
-    title: `${titleOfUnread(failure.code)}: ${place}`,
-    description: message || "The page loaded, but it has no readable text.",
-    preconditions: [requestPrecondition(failure.url)],
-    place,
-    evidence: evidenceOfRule(failure),
-    fix: isDisallowed
-      ? null
-      : "Respond with HTML or Markdown that contains the text of the page, and set the matching content type.",
-    remedy: isDisallowed
-      ? { key: "robots", title: "Allow agents to read the docs in robots.txt" }
-      : { key: "unreadable", title: "Make pages readable" },
-  };
+  return { ...problemOf(), cause, events: seqs };
 }
 
-/** The rule of a robots.txt that forbids a page. */
-const evidenceOfRule = ({ rule }: Failure): Finding["evidence"] =>
-  rule
-    ? {
-        url: lineOrNull(rule.url, 2000),
-        line: rule.line,
-        found: lineOrNull(rule.text),
-        expected: null,
-        text: lineOrNull(rule.text),
-        steps: [],
-      }
-    : null;
+/** A failure that no URL belongs to. */
+function toolProblem({ source, tool, message: text }: Failure): Problem {
+  const message = sentence(text);
+  const isTool = source === "tool";
+  return {
+    severity: "medium",
+    phase: "execution",
+    category: "other",
+    subject: `${tool} ${text.replace(/\d+/g, "#")}`,
+    title: `${isTool ? `The tool ${tool} failed` : `Error in ${tool}`}${message ? `: ${message}` : ""}`,
+    description: message || "No reason given.",
+    url: null,
+    preconditions: [isTool ? `tool ${tool}` : "run"],
+    remedy: { key: `tool ${tool}`, title: `Fix the failure of ${tool}` },
+  };
+}
 
 /** The check that reports the same problem of a page that was tested on purpose. */
 const checkOfCode: Record<string, string> = {
   content_type: "content-type-readable",
+  sign_in: "open-access",
+  challenge: "challenge",
   disallowed: "robots-allow",
   empty: "has-text",
   empty_shell: "text-without-scripts",
   soft_404: "missing-pages-say-so",
 };
 
-const titleOfUnread = (code: string | null): string =>
-  checkFrictionOf({ id: checkOfCode[code ?? ""] ?? "page-readable", group: "page" }).title;
+/** A page that could not be read although the request for it did not fail, or something in its place. */
+function pageProblem(failure: Failure, url: string, facts: Facts, blocksStart: boolean): Problem {
+  const { code, message } = failure;
+  const { title } = checkFrictionOf({ id: checkOfCode[code ?? ""] ?? "page-readable", group: "page" });
+  const place = shortUrl(url, facts.startUrls[0]);
+  const common = {
+    severity: blocksStart ? ("critical" as const) : ("high" as const),
+    phase: "discovery" as const,
+    subject: normalizeUrl(url),
+    title: `${title}: ${place}`,
+    description: sentence(message) || "The page loaded, but it has no readable text.",
+    url,
+    preconditions: [requestPrecondition(url)],
+    place,
+    evidence: evidenceOfRule(failure),
+  };
+  if (isWall(failure))
+    return {
+      ...common,
+      phase: "setup",
+      category: "auth",
+      description: sentence(message),
+      fix: "Make the docs readable without signing in.",
+      remedy: { key: `auth ${URL.parse(url)?.host}`, title: "Make the docs readable without signing in" },
+    };
+  if (code === "disallowed")
+    return {
+      ...common,
+      severity: blocksStart ? "critical" : "medium",
+      category: "auth",
+      remedy: { key: "robots", title: "Allow agents to read the docs in robots.txt" },
+    };
+  return {
+    ...common,
+    category: code === "soft_404" ? "silent_failure" : "unreadable_page",
+    fix: "Respond with HTML or Markdown that contains the text of the page, and set the matching content type.",
+    remedy: { key: "unreadable", title: "Make pages readable" },
+  };
+}
 
-function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: boolean): FindingDraft {
+/** The rule of a robots.txt that forbids a page. */
+function evidenceOfRule({ rule }: Failure): Finding["evidence"] {
+  if (!rule) return null;
+  const text = lineOrNull(rule.text);
+  return { url: lineOrNull(rule.url, 2000), line: rule.line, found: text, expected: null, text, steps: [] };
+}
+
+/** Whether the host of a request responded to another one. */
+const hasAnswered = ({ url }: Http, { taskRequests }: Facts): boolean =>
+  taskRequests.some((other) => other.status !== null && URL.parse(other.url)?.host === URL.parse(url)?.host);
+
+/** Why a request failed, by the first reason that applies. */
+function reasonOf(http: Http, { code }: Failure, facts: Facts, blocksStart: boolean) {
+  const { status, provenance } = http;
+  if (status !== null && [401, 402, 403, 407].includes(status)) return "refused";
+  if (code === "redirect") return "redirectLoop";
+  if (status === 429) return "rateLimit";
+  if (code === "timeout") return "timeout";
+  if (code === "too_large") return "tooLarge";
+  const isUnreadable = code === "protocol" || code === "unreachable";
+  if (isUnreadable && !blocksStart && hasAnswered(http, facts)) return "unreadable";
+  if (status === null || status >= 500) return "serverError";
+  return provenance === "guessed" || provenance === "search" ? "guessedUrl" : "deadLink";
+}
+
+/** A request for a page that failed. */
+function requestProblem(http: Http, failure: Failure, facts: Facts, blocksStart: boolean): Problem {
   const answer = http.status === null ? "no answer" : http.isMissing ? "not found" : String(http.status);
-  const place = `${shortUrl(http.url, facts.startUrls[0])} (${answer})`;
+  const path = shortUrl(http.url, facts.startUrls[0]);
+  const place = `${path} (${answer})`;
   const host = URL.parse(http.url)?.host ?? http.url;
   const linkNote = http.foundOn === null ? "" : ` The link is on ${http.foundOn}.`;
-  const description = `${http.method} ${http.url}: ${sentence(failure.message)}${linkNote}`;
-  const base = {
-    phase: "discovery" as const,
-    description,
+  const respond = { key: `host ${host}`, title: `Make ${host} respond to every request` };
+  type Details = Pick<Problem, "severity" | "category" | "title" | "remedy"> & Partial<Problem>;
+  const problems: Record<ReturnType<typeof reasonOf>, Details> = {
+    refused: {
+      severity: "high",
+      phase: "setup",
+      category: "auth",
+      title: `${pathKinds.refused.title}: ${place}`,
+      remedy: { key: `auth ${host}`, title: `Make ${host} readable without signing in` },
+    },
+    redirectLoop: {
+      severity: "high",
+      category: "dead_link",
+      title: `Redirect loop: ${path}`,
+      remedy: { key: `redirect ${normalizeUrl(http.url)}`, title: "Fix the redirect loop", kind: "links" },
+    },
+    rateLimit: {
+      severity: "medium",
+      category: "slow",
+      title: `${pathKinds.rateLimit.title}: ${place}`,
+      remedy: respond,
+    },
+    timeout: { severity: "medium", category: "slow", title: `${pathKinds.timeout.title}: ${place}`, remedy: respond },
+    tooLarge: {
+      severity: "high",
+      category: "unreadable_page",
+      title: `Page is too large to read: ${path}`,
+      fix: "Divide the page, and link its parts.",
+      remedy: { key: "page-size", title: "Divide large pages" },
+    },
+    unreadable: {
+      severity: "high",
+      category: "unreadable_page",
+      title: `${checkFrictionOf({ id: "page-readable", group: "page" }).title}: ${place}`,
+      remedy: { key: "unreadable", title: "Make pages readable" },
+    },
+    serverError: { severity: "high", category: "other", title: `Server error: ${place}`, remedy: respond },
+    guessedUrl: {
+      severity: "low",
+      category: "missing_docs",
+      title: `Page not found at a URL that was ${http.provenance === "guessed" ? "guessed" : "found by search"}: ${place}`,
+      remedy: { key: "guessed", title: "Redirect the URLs that agents try" },
+    },
+    deadLink: { category: "dead_link", place: `${path} returns ${answer}`, ...deadLinkProblem(http, place, facts) },
+  };
+  const problem = problems[reasonOf(http, failure, facts, blocksStart)];
+  return {
+    phase: "discovery",
+    description: `${http.method} ${http.url}: ${sentence(failure.message)}${linkNote}`,
     url: http.foundOn ?? http.url,
     subject: normalizeUrl(http.url),
     place,
@@ -158,89 +235,31 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocksStart: b
         ? requestPrecondition(http.url)
         : readPrecondition(http.foundOn),
     ],
-    events: [],
-  };
-  if (http.status === 401 || http.status === 402 || http.status === 403 || http.status === 407)
-    return {
-      ...base,
-      severity: blocksStart ? "critical" : "high",
-      phase: "setup",
-      category: "auth",
-      title: `${pathKinds.refused.title}: ${place}`,
-      remedy: { key: `auth ${host}`, title: `Make ${host} readable without signing in` },
-    };
-  if (failure.code === "redirect")
-    return {
-      ...base,
-      severity: blocksStart ? "critical" : "high",
-      category: "dead_link",
-      title: `Redirect loop: ${shortUrl(http.url, facts.startUrls[0])}`,
-      remedy: { key: `redirect ${normalizeUrl(http.url)}`, title: "Fix the redirect loop", kind: "links" },
-    };
-  if (http.status === 429 || failure.code === "timeout")
-    return {
-      ...base,
-      severity: blocksStart ? "critical" : "medium",
-      category: "slow",
-      title: `${http.status === 429 ? pathKinds.rateLimit.title : pathKinds.timeout.title}: ${place}`,
-      remedy: { key: `host ${host}`, title: `Make ${host} respond to every request` },
-    };
-  if (failure.code === "too_large")
-    return {
-      ...base,
-      severity: blocksStart ? "critical" : "high",
-      category: "unreadable_page",
-      title: `Page is too large to read: ${shortUrl(http.url, facts.startUrls[0])}`,
-      fix: "Divide the page, and link its parts.",
-      remedy: { key: "page-size", title: "Divide large pages" },
-    };
-  if (isUnreadableAnswer(failure) && !blocksStart && hasAnswered(http, facts))
-    return {
-      ...base,
-      severity: "high",
-      category: "unreadable_page",
-      title: `${checkFrictionOf({ id: "page-readable", group: "page" }).title}: ${place}`,
-      remedy: { key: "unreadable", title: "Make pages readable" },
-    };
-  if (http.status === null || http.status >= 500)
-    return {
-      ...base,
-      severity: blocksStart ? "critical" : "high",
-      category: "other",
-      title: `Server error: ${place}`,
-      remedy: { key: `host ${host}`, title: `Make ${host} respond to every request` },
-    };
-  if (http.provenance === "guessed" || http.provenance === "search")
-    return {
-      ...base,
-      severity: "low",
-      category: "missing_docs",
-      title: `Page not found at a URL that was ${http.provenance === "guessed" ? "guessed" : "found by search"}: ${place}`,
-      remedy: { key: "guessed", title: "Redirect the URLs that agents try" },
-    };
-  const linkPlace = http.foundOn === null ? "in the start URLs" : `on ${pageName(facts, http.foundOn)}`;
-  const key = `links ${pageKey(http.foundOn ?? http.url)}`;
-  // An entry of an llms.txt or sitemap shares its fix with the check that tests all of its entries.
-  const listCheckId = { "llms.txt": "llms-entry-resolves", sitemap: "sitemap-entry-resolves" }[String(http.provenance)];
-  const listRemedyKey = listCheckId !== undefined && http.foundOn !== null && `${listCheckId} ${pageKey(http.foundOn)}`;
-  return {
-    ...base,
-    severity: blocksStart ? "critical" : http.provenance === "given" ? "high" : "medium",
-    category: "dead_link",
-    title: `${listCheckId === undefined ? "Dead link" : checkFrictionOf({ id: listCheckId, group: "link" }).title} ${linkPlace}: ${place}`,
-    place: `${shortUrl(http.url, facts.startUrls[0])} returns ${answer}`,
-    evidence: linkEvidence(http.url, http.foundOn, facts),
-    remedy: listRemedyKey
-      ? { key: listRemedyKey, title: checkFrictionOf({ id: listCheckId, group: "link" }).remedy, kind: "links" }
-      : { key, title: `Fix broken links ${linkPlace}`, kind: "links" },
+    ...problem,
+    severity: blocksStart && problem.severity !== "low" ? "critical" : problem.severity,
   };
 }
 
-const isUnreadableAnswer = ({ code }: Failure): boolean => code === "protocol" || code === "unreachable";
-
-/** Whether the host of a request responded to another one. */
-const hasAnswered = ({ url }: Http, { taskRequests }: Facts): boolean =>
-  taskRequests.some((other) => other.status !== null && URL.parse(other.url)?.host === URL.parse(url)?.host);
+function deadLinkProblem(
+  { url, foundOn, provenance }: Http,
+  place: string,
+  facts: Facts,
+): Pick<Problem, "severity" | "title" | "evidence" | "remedy"> {
+  const linkPlace = foundOn === null ? "in the start URLs" : `on ${pageName(facts, foundOn)}`;
+  // An entry of an llms.txt or sitemap shares its fix with the check that tests all of its entries.
+  const listCheckId = { "llms.txt": "llms-entry-resolves", sitemap: "sitemap-entry-resolves" }[String(provenance)];
+  const listCheck = listCheckId === undefined ? null : checkFrictionOf({ id: listCheckId, group: "link" });
+  const remedy =
+    listCheck !== null && foundOn !== null
+      ? { key: `${listCheckId} ${pageKey(foundOn)}`, title: listCheck.remedy }
+      : { key: `links ${pageKey(foundOn ?? url)}`, title: `Fix broken links ${linkPlace}` };
+  return {
+    severity: provenance === "given" ? "high" : "medium",
+    title: `${listCheck?.title ?? "Dead link"} ${linkPlace}: ${place}`,
+    evidence: linkEvidence(url, foundOn, facts),
+    remedy: { ...remedy, kind: "links" },
+  };
+}
 
 const isWall = ({ code }: Failure): boolean => code === "sign_in" || code === "challenge";
 
@@ -258,8 +277,8 @@ function interruptionDraft({ seq, url, question }: EventOf<"interruption">, fact
   if (wallDraft)
     return { ...wallDraft, cause: joinCauses(cause, wallDraft.cause ?? noCause), events: [...wallDraft.events, seq] };
   if (refusedRequest && failure) {
-    const draft = requestDraft(refusedRequest, failure, facts, false);
-    if (draft.category === "auth") return { ...draft, cause, events: [seq], quote: null };
+    const problem = requestProblem(refusedRequest, failure, facts, false);
+    if (problem.category === "auth") return { ...problem, cause, events: [seq] };
   }
   const request = oneLine(question, 120);
   return {
@@ -278,6 +297,7 @@ function interruptionDraft({ seq, url, question }: EventOf<"interruption">, fact
 }
 
 const isSlow = (http: Http): boolean => !hasFailed(http) && http.ms > slowPageMs;
+const verySlowPageMs = 10_000;
 
 /** The explorer requests a slow page again, because its machine or the network may have been slow. Other agents can't be asked to. */
 function slowDrafts(facts: Facts): FindingDraft[] {
@@ -291,7 +311,7 @@ function slowDrafts(facts: Facts): FindingDraft[] {
       return { http, events: again ? [first.seq, again.seq] : [first.seq] };
     })
     .map(({ http, events }) => ({
-      severity: http.ms > 10_000 ? "medium" : "low",
+      severity: http.ms > verySlowPageMs ? "medium" : "low",
       phase: "discovery",
       category: "slow",
       subject: normalizeUrl(http.url),

@@ -3,7 +3,7 @@ import type { Facts } from "../facts.ts";
 import type { Friction, LostPoints, Recommendation } from "../grade.ts";
 import { type Methodology, severityRank } from "../methodology.ts";
 import { list, oneLine, sentence } from "../text.ts";
-import { type Finding, joinCauses, noCause, worstSeverity } from "./finding.ts";
+import { type Finding, joinCauses, noCause, textOrder, worstSeverity } from "./finding.ts";
 import { gainOf, rangeOf, sharesOf } from "./gains.ts";
 
 /**
@@ -27,7 +27,7 @@ export function recommendationsOf(
       url: group.find((finding) => finding.url !== null)?.url ?? null,
       gain: rangeOf(cause, facts, measured, methodology),
       evidence: evidenceOf(group),
-      frictions: group.map((finding) => finding.fingerprint).filter((print) => listedFingerprints.has(print)),
+      frictions: group.map(({ fingerprint }) => fingerprint).filter((each) => listedFingerprints.has(each)),
       expectedGain: gainOf(cause, facts, measured, methodology),
       severity: severityRank[worstSeverity(group.map((finding) => finding.severity))],
       isInferred: group.every((finding) => finding.isInferred),
@@ -42,13 +42,13 @@ export function recommendationsOf(
         a.severity + Number(a.isInferred) - (b.severity + Number(b.isInferred)) ||
         Number(a.isInferred) - Number(b.isInferred) ||
         (b.expectedGain ?? 0) - (a.expectedGain ?? 0) ||
-        (a.title < b.title ? -1 : a.title > b.title ? 1 : 0),
+        textOrder(a.title, b.title),
     );
   const causes = groups.map(({ fixable }) => fixable);
   const shares = lost === null ? [] : sharesOf(causes, lost.fixes, facts, measured, methodology);
-  return groups.map(({ severity: _severity, isInferred: _isInferred, fixable: _fixable, ...each }, i) => ({
+  return groups.map(({ severity: _severity, isInferred: _isInferred, fixable: _fixable, ...fix }, i) => ({
     priority: i + 1,
-    ...each,
+    ...fix,
     lostPoints: shares[i] ?? null,
   }));
 }
@@ -64,25 +64,38 @@ function titleOfGroup(group: Finding[]): string {
   return group.length > 1 && kind !== "labels" ? `${title} (${group.length})` : title;
 }
 
+/** What to change, from the fixes and places of findings with one remedy. */
 function actionOfGroup(group: Finding[]): string {
-  const { kind } = group[0]!.remedy;
   const first = group[0]!;
+  const isOne = group.length === 1;
   const places = list(
     group.map((finding) => finding.place),
     8,
   );
   const fix = [...new Set(group.flatMap((finding) => finding.fix ?? []))].slice(0, 2).map(sentence).join(" ");
-  const namesPlace = !first.title.startsWith(first.place.replace(/…$/, ""));
-  // Where the new target is known, there is nothing to choose.
-  const isKnown = group.every(({ evidence }) => evidence?.expected);
-  const texts = {
-    links: `${group.length === 1 ? "Broken link" : `${group.length} broken links`}: ${places}.${isKnown ? "" : ` ${fix || "Update each to the page's current URL, or remove it."}`}`,
-    labels: `${places}. ${fix || "Add the language after each opening fence."}`,
-    samples: `${group.length === 1 ? first.description : `On ${first.url}: ${places}.`} ${fix || "Correct the samples so that they can be copied and run."}`,
-    check: `${fix || `${sentence(first.remedy.title)} ${first.description}`} ${affectedPages(group)}`,
-    other: `${fix || sentence(first.remedy.title)} ${group.length > 1 || (fix && namesPlace) ? `Affected: ${places}.` : fix ? "" : first.description}`,
-  };
-  return texts[kind === "conventions" ? "check" : kind];
+  const remedy = sentence(first.remedy.title);
+  switch (first.remedy.kind) {
+    case "links": {
+      // Where the new target is known, there is nothing to choose.
+      const isKnown = group.every(({ evidence }) => evidence?.expected);
+      const choice = isKnown ? "" : ` ${fix || "Update each to the page's current URL, or remove it."}`;
+      return `${isOne ? "Broken link" : `${group.length} broken links`}: ${places}.${choice}`;
+    }
+    case "labels":
+      return `${places}. ${fix || "Add the language after each opening fence."}`;
+    case "samples": {
+      const problem = isOne ? first.description : `On ${first.url}: ${places}.`;
+      return `${problem} ${fix || "Correct the samples so that they can be copied and run."}`;
+    }
+    case "check":
+    case "conventions":
+      return `${fix || `${remedy} ${first.description}`} ${affectedPages(group)}`;
+    case "other": {
+      const isPlaceInTitle = first.title.startsWith(first.place.replace(/…$/, ""));
+      if (!isOne || (fix && !isPlaceInTitle)) return `${fix || remedy} Affected: ${places}.`;
+      return fix || `${remedy} ${first.description}`;
+    }
+  }
 }
 
 function affectedPages(group: Finding[]): string {

@@ -3,15 +3,15 @@ import type { EventOf } from "../events.ts";
 import { requestPrecondition } from "../exposure.ts";
 import type { Facts } from "../facts.ts";
 import type { Failure } from "../failures.ts";
-import { textOf, textSourceOf } from "../judge/evidence.ts";
+import { minQuoteChars, textOf, textSourceOf } from "../judge/evidence.ts";
 import { addressFilter } from "../judge/judge.ts";
 import { lowerFirst, normalizedLine, normalizeUrl, oneLine, sentence } from "../text.ts";
 import { type Finding, fingerprint, noCause, sortedUnique } from "./finding.ts";
 
-const minQuote = 4;
 /** Reports of one session that are checked. */
 const maxReports = 100;
 
+/** `quote`: the agent's quote if it is long enough to prove something, or else empty. */
 type Proof = { failure: Failure; page: SessionEvent | null; quote: string };
 
 /**
@@ -21,29 +21,29 @@ type Proof = { failure: Failure; page: SessionEvent | null; quote: string };
  */
 export function withReportedFriction(findings: Finding[], facts: Facts, session: SessionEvent[]): Finding[] {
   const all = [...findings];
-  const fingerprints = new Set<string>();
+  const reportedFingerprints = new Set<string>();
   const lookup = toLookup(facts, session);
   const { toolOf } = lookup;
   const eventsOfOthers = session.filter((event) => textSourceOf(event, toolOf) !== "agent");
   const reports = facts.calls.filter(({ tool }) => tool === "report_friction").slice(0, maxReports);
   for (const call of reports) {
     const proof = prove(call, facts, session, lookup);
-    const clean = addressFilter(eventsOfOthers.filter(({ seq }) => seq < call.seq));
-    const title = oneLine(clean(oneLine(call.input?.title, 1000)), 160);
+    const removeUnknownUrls = addressFilter(eventsOfOthers.filter(({ seq }) => seq < call.seq));
+    const title = oneLine(removeUnknownUrls(oneLine(call.input?.title, 1000)), 160);
     if (!proof || title === "") continue;
     const { failure, page, quote } = proof;
-    const index = all.findIndex(({ events }) => failure.seqs.some((seq) => events.includes(seq)));
-    const finding = index < 0 ? toFinding(proof, title) : (all[index] as Finding);
+    const existing = all.find(({ events }) => failure.seqs.some((seq) => events.includes(seq)));
+    const finding = existing ?? toFinding(proof, title);
     // One cause is reported once, even if the agent repeats it.
-    if (fingerprints.has(finding.fingerprint)) continue;
-    fingerprints.add(finding.fingerprint);
-    if (index < 0) all.push(finding);
+    if (reportedFingerprints.has(finding.fingerprint)) continue;
+    reportedFingerprints.add(finding.fingerprint);
+    if (existing === undefined) all.push(finding);
     else
-      all[index] = {
-        ...finding,
-        description: oneLine(`${sentence(finding.description)} The agent reported: ${sentence(title)}`, 1200),
-        quote: finding.quote ?? (oneLine(quote) || null),
-        events: sortedUnique([...finding.events, ...(page ? [page.seq] : [])]),
+      all[all.indexOf(existing)] = {
+        ...existing,
+        description: oneLine(`${sentence(existing.description)} The agent reported: ${sentence(title)}`, 1200),
+        quote: existing.quote ?? (oneLine(quote) || null),
+        events: sortedUnique([...existing.events, ...(page ? [page.seq] : [])]),
       };
   }
   return all;
@@ -58,15 +58,13 @@ type EventLookup = {
 };
 
 function toLookup(facts: Facts, session: SessionEvent[]): EventLookup {
-  const started = Map.groupBy(
-    session.filter((event) => event.type === "tool_call"),
-    ({ id }) => id,
-  );
+  const calls = session.filter((event) => event.type === "tool_call");
+  // If an ID occurs twice, the first call counts.
   const tools = new Map(facts.calls.toReversed().map(({ id, tool }) => [id, tool]));
   return {
     toolOf: (id) => tools.get(id),
     bySeq: new Map(session.map((event) => [event.seq, event])),
-    callsById: started,
+    callsById: Map.groupBy(calls, ({ id }) => id),
   };
 }
 
@@ -79,23 +77,18 @@ function prove(
 ): Proof | null {
   const earlierEvents = session.filter((event) => event.seq < seq);
   const words = normalizedLine(typeof input?.quote === "string" ? input.quote.replace(/^["“]|["”]$/g, "") : "");
-  const quote = [...words].length >= minQuote ? words : null;
-  const page =
-    quote === null
-      ? undefined
-      : earlierEvents.find((event) => textSourceOf(event, toolOf) === "page" && textOf(event).includes(quote));
+  const quote = [...words].length >= minQuoteChars ? words : "";
+  const hasQuote = (event: SessionEvent) => quote !== "" && textOf(event).includes(quote);
+  const page = earlierEvents.find((event) => textSourceOf(event, toolOf) === "page" && hasQuote(event));
   const address = typeof input?.url === "string" && URL.canParse(input.url) ? normalizeUrl(input.url) : null;
   const failure = facts.failures.findLast(({ seqs, id, url }) => {
     if (seqs.some((each) => each >= seq)) return false;
     if (address !== null && url !== null && normalizeUrl(url) === address) return true;
-    if (quote === null) return false;
-    const failureEvents = [
-      ...seqs.flatMap((each) => bySeq.get(each) ?? []),
-      ...((id !== null && callsById.get(id)) || []),
-    ];
-    return failureEvents.some((event) => event.seq < seq && textOf(event).includes(quote));
+    const calls = id === null ? [] : (callsById.get(id) ?? []);
+    const failureEvents = [...seqs.flatMap((each) => bySeq.get(each) ?? []), ...calls];
+    return failureEvents.some((event) => event.seq < seq && hasQuote(event));
   });
-  return failure ? { failure, page: page ?? null, quote: quote ?? "" } : null;
+  return failure ? { failure, page: page ?? null, quote } : null;
 }
 
 function toFinding({ failure, page, quote }: Proof, title: string): Finding {

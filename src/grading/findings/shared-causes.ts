@@ -5,23 +5,22 @@ import { normalizedLine, normalizeUrl } from "../text.ts";
 
 /** If at least this many pages have the same problem in a link or a sample, it has one cause: a template or a repeated text. */
 const minPages = 3;
-/** The same for problems of whole pages, which say less about their cause. */
+/** The same for problems of whole pages, which say less about their cause, and which at least half of the pages must have. */
 const minWholePages = 5;
 
 /**
  * Failed checks by cause. One group: the same problem on several pages, such as a link in a menu, a copied sample, or something that
- * most pages lack. `counted`: all checks of the session that were made.
+ * most pages lack. `allChecks`: those of the session that were made.
  */
-export function groupByCause(failed: CheckResult[], counted: CheckResult[]): CheckResult[][] {
-  const pagesById = new Map(
-    [...Map.groupBy(counted, ({ id }) => id)].map(([id, checks]) => [id, countPages(checks)] as const),
-  );
+export function groupByCause(failed: CheckResult[], allChecks: CheckResult[]): CheckResult[][] {
+  const checksById = Map.groupBy(allChecks, ({ id }) => id);
   return [...Map.groupBy(failed, causeKey).values()].flatMap((group) => {
     const pages = countPages(group);
     const check = group[0]!;
+    const isOnHalfOfPages = () => pages >= countPages(checksById.get(check.id) ?? []) / 2;
     const isShared = isInText(check)
       ? pages >= minPages
-      : check.group === "page" && pages >= Math.max(minWholePages, (pagesById.get(check.id) ?? 0) / 2);
+      : check.group === "page" && pages >= minWholePages && isOnHalfOfPages();
     return isShared ? [group] : group.map((check) => [check]);
   });
 }

@@ -7,15 +7,25 @@ export const provingTools: readonly string[] = ["run_command", "http_request", "
 /** Tools with which the agent reports about itself. */
 const speakingTools = ["ask_human", "report_friction", "finish"];
 
+/** Shorter quotes occur by chance. */
+export const minQuoteChars = 4;
+/** The length of a session as a judge reads it, and of its events by their rank, in characters. */
 const maxChars = 90_000;
-const maxParts = 12;
+const maxEventChars = { important: 1500, other: 500 };
+/** Ranks below this one are important. */
+const firstOtherRank = 2;
 const lastEvents = 20;
+const maxParts = 12;
 
-/** The parts of an end goal: its lines and sentences, at most twelve. */
+/** The ends of lines and clauses, and of sentences that another one follows; `e.g.` ends none. */
+const partEnd = /\n+|;\s+|(?<=[.!?])(?<!\b(?:e\.g|i\.e|etc|vs)\.)\s+(?=[\p{Lu}\p{N}"“'`*-])/u;
+const listMarker = /^\s*([-*•]|\d+[.)])\s+/;
+
+/** The parts of an end goal: its lines and sentences, at most twelve. The last one then holds all others. */
 export function partsOf(goal: string): string[] {
   const parts = goal
-    .split(/\n+|;\s+|(?<=[.!?])(?<!\b(?:e\.g|i\.e|etc|vs)\.)\s+(?=[\p{Lu}\p{N}"“'`*-])/u)
-    .map((part) => oneLine(part.replace(/^\s*([-*•]|\d+[.)])\s+/, ""), 600))
+    .split(partEnd)
+    .map((part) => oneLine(part.replace(listMarker, ""), 600))
     .filter((part) => /[\p{L}\p{N}]/u.test(part));
   return parts.length <= maxParts ? parts : [...parts.slice(0, maxParts - 1), parts.slice(maxParts - 1).join(" ")];
 }
@@ -25,8 +35,10 @@ export function textSourceOf(
   event: SessionEvent,
   toolOf: (id: string) => string | undefined,
 ): "world" | "agent" | "page" {
-  const byTool = (tool: string) =>
-    provingTools.includes(tool) ? "world" : speakingTools.includes(tool) ? "agent" : "page";
+  const byTool = (tool: string) => {
+    if (provingTools.includes(tool)) return "world";
+    return speakingTools.includes(tool) ? "agent" : "page";
+  };
   if (event.type === "tool_result") return byTool(event.tool);
   if (event.type === "http") return event.id === null ? "world" : byTool(toolOf(event.id) ?? "");
   return event.type === "error" || event.type === "limit" || event.type === "interruption" ? "world" : "agent";
@@ -56,11 +68,13 @@ function gatherText(event: SessionEvent): string {
   return `${strings.join("\n")}\n${toLine(event, Number.POSITIVE_INFINITY)}`;
 }
 
-function fieldsOf({ seq: _seq, at: _at, tMs: _tMs, source: _source, type: _type, ...fields }: SessionEvent) {
-  return fields as Record<string, unknown>;
+/** The fields that only events of this type have. */
+function fieldsOf(event: SessionEvent): Record<string, unknown> {
+  const common = ["seq", "at", "tMs", "source", "type"];
+  return Object.fromEntries(Object.entries(event).filter(([name]) => !common.includes(name)));
 }
 
-/** One event as one line, with texts shortened in the middle to `chars`. */
+/** One event as one line of at most four times `chars`, with texts shortened in the middle to `chars`. */
 function toLine(event: SessionEvent, chars: number): string {
   const shorten = (text: string) => {
     const textOnOneLine = normalizedLine(text);
@@ -69,8 +83,8 @@ function toLine(event: SessionEvent, chars: number): string {
     return `${textOnOneLine.slice(0, chars - tail)} […${textOnOneLine.length - chars} characters omitted…] ${textOnOneLine.slice(-tail)}`;
   };
   const json = JSON.stringify(fieldsOf(event), (_, value) => (typeof value === "string" ? shorten(value) : value));
-  const jsonOnOneLine = normalizedLine(json);
-  return `[${event.seq}] ${event.type} ${jsonOnOneLine.length > 4 * chars ? `${jsonOnOneLine.slice(0, 4 * chars)}…` : jsonOnOneLine}`;
+  const line = normalizedLine(json);
+  return `[${event.seq}] ${event.type} ${line.length > 4 * chars ? `${line.slice(0, 4 * chars)}…` : line}`;
 }
 
 /** Priority to keep, 0 first: failures, the agent's last actions, other actions and responses, pages, thoughts. */
@@ -102,7 +116,8 @@ export function quoteSession(events: SessionEvent[]): string {
   const ranked = shownEvents
     .map((event, i) => {
       const rank = rankOf(event, i >= shownEvents.length - lastEvents);
-      return { seq: event.seq, rank, text: toLine(event, rank < 2 ? 1500 : 500) };
+      const chars = rank < firstOtherRank ? maxEventChars.important : maxEventChars.other;
+      return { seq: event.seq, rank, text: toLine(event, chars) };
     })
     .sort((a, b) => a.rank - b.rank || b.seq - a.seq);
   const textBySeq = new Map<number, string>();

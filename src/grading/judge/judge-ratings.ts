@@ -4,6 +4,7 @@ import { type Finding, fingerprint, noCause, pageName } from "../findings/findin
 import type { Friction, JudgeSummary } from "../grade.ts";
 import { severityRank } from "../methodology.ts";
 import { count, lineOrNull, lowerFirst, normalizedLine, normalizeUrl, oneLine, sentence } from "../text.ts";
+import { minQuoteChars } from "./evidence.ts";
 import { type Judgment, vendorOf } from "./judge.ts";
 
 /** The judge of a report, its cost, and what remains of its answer. */
@@ -43,40 +44,39 @@ export function withJudgeRatings(findings: Finding[], facts: Facts): Finding[] {
   };
   // One cause is one finding, no matter who found it: what the agent reported for the same event, and what rules found
   // for the same failure.
-  const findSameCause = ({ finding, events }: JudgedFriction) =>
-    finding === ""
-      ? ([...findingsByFingerprint.values()].find(
-          (each) => each.foundBy === "agent" && each.events.includes(events[0] ?? -1),
-        ) ??
-        [...findingsByFingerprint.values()].find(({ cause }) =>
-          cause.failures.some((seq) => citesFailure(seq, events)),
-        ))
-      : undefined;
+  const findSameCause = (events: number[]) => {
+    const all = [...findingsByFingerprint.values()];
+    return (
+      all.find((each) => each.foundBy === "agent" && each.events.includes(events[0] ?? -1)) ??
+      all.find(({ cause }) => cause.failures.some((seq) => citesFailure(seq, events)))
+    );
+  };
   for (const friction of facts.judgment?.verdict?.frictions ?? []) {
-    const sameCause = findingsByFingerprint.get(friction.finding) ?? findSameCause(friction);
-    const finding = sameCause ?? toFinding(friction, facts);
-    const existing = sameCause ?? findingsByFingerprint.get(finding.fingerprint);
-    // A mistake in the docs is the cause of the failure that it led to, and replaces it.
-    const isCause =
-      sameCause !== undefined && friction.finding === "" && isDocsMistake(friction) && !isDocsMistake(sameCause);
-    if (isCause) {
-      const cause = toFinding(friction, facts);
+    // A judge names the finding of the rules that it means, if there is one.
+    const sameCause = friction.finding === "" ? findSameCause(friction.events) : undefined;
+    const ownFinding = toFinding(friction, facts);
+    const rated = sameCause ?? findingsByFingerprint.get(friction.finding);
+    const existing = rated ?? findingsByFingerprint.get(ownFinding.fingerprint);
+    if (sameCause && isDocsMistake(friction) && !isDocsMistake(sameCause)) {
+      // A mistake in the docs is the cause of the failure that it led to, and replaces it.
       findingsByFingerprint.delete(sameCause.fingerprint);
-      findingsByFingerprint.set(cause.fingerprint, { ...cause, cause: sameCause.cause });
-    } else if (!existing) findingsByFingerprint.set(finding.fingerprint, finding);
+      findingsByFingerprint.set(ownFinding.fingerprint, { ...ownFinding, cause: sameCause.cause });
+    } else if (!existing) findingsByFingerprint.set(ownFinding.fingerprint, ownFinding);
     else if (existing.foundBy !== "judge")
-      findingsByFingerprint.set(existing.fingerprint, {
-        ...existing,
-        severity: oneStepToward(existing.severity, friction.severity),
-        description: oneLine(`${sentence(existing.description)} The judge: ${sentence(friction.why)}`, 1200),
-        quote: existing.quote ?? (oneLine(friction.quote) || null),
-        // If the judge names a mistake in the docs, the error isn't the agent's own.
-        owner: "fixes",
-        fix: existing.fix ?? friction.advice,
-      });
+      findingsByFingerprint.set(existing.fingerprint, withRating(existing, friction));
   }
   return [...findingsByFingerprint.values()];
 }
+
+const withRating = (finding: Finding, { severity, why, quote, advice }: JudgedFriction): Finding => ({
+  ...finding,
+  severity: oneStepToward(finding.severity, severity),
+  description: oneLine(`${sentence(finding.description)} The judge: ${sentence(why)}`, 1200),
+  quote: finding.quote ?? (oneLine(quote) || null),
+  // If the judge names a mistake in the docs, the error isn't the agent's own.
+  owner: "fixes",
+  fix: finding.fix ?? advice,
+});
 
 const isDocsMistake = ({ category }: { category: string }): boolean => category === "misleading_docs";
 
@@ -87,7 +87,7 @@ function oneStepToward(from: Friction["severity"], to: Friction["severity"]): Fr
 
 type JudgedFriction = NonNullable<Judgment["verdict"]>["frictions"][number];
 
-/** Its URL and its fingerprint come from its evidence, never from the judge. */
+/** The judge's friction as a finding. Its URL and its fingerprint come from its evidence, never from the judge. */
 function toFinding(
   { severity, phase, category, title, why, advice, events, quote }: JudgedFriction,
   facts: Facts,
@@ -129,7 +129,7 @@ function toFinding(
 /** The line of a page among these events that contains the quoted words. */
 function pageWith(quote: string, events: number[], facts: Facts): Finding["evidence"] {
   const words = normalizedLine(quote);
-  if (words.length < 4) return null;
+  if ([...words].length < minQuoteChars) return null;
   for (const { seq, tool, output } of facts.results) {
     if (!events.includes(seq) || tool !== "fetch_page" || typeof output?.text !== "string") continue;
     const lines = output.text.split("\n");

@@ -4,7 +4,7 @@ import { invalidInput } from "../../schema.ts";
 import { milestonesOf } from "../events.ts";
 import type { JudgedPart } from "../grade.ts";
 import { normalizedLine, oneLine } from "../text.ts";
-import { partsOf, textOf, textSourceOf } from "./evidence.ts";
+import { minQuoteChars, partsOf, textOf, textSourceOf } from "./evidence.ts";
 import { type Proof, proofFinder } from "./proof.ts";
 import { Answer, truncateAnswer } from "./rubric.ts";
 
@@ -75,55 +75,47 @@ export function parseJsonObject(text: string): unknown {
   }
 }
 
-/** A model's answer as far as it is usable, and its mistakes as sentences for the model. */
+/** A model's answer as far as it is usable, and its mistakes for the model, or null. `output` undefined: no JSON. */
 export function readAnswer(output: unknown, goal: string, session: SessionEvent[]) {
   if (output === undefined)
     return { answer: null, objection: "the response was not a complete JSON object that matches the schema" };
   const error = Value.Errors(Answer, output).First();
   if (error) return { answer: null, objection: invalidInput(error, "answer").detail };
   const answer = truncateAnswer(output as Answer);
-  const { parts } = checkClaims(answer, partsOf(goal), session);
-  return { answer, objection: parts.dropped.length > 0 ? parts.dropped.join("; ") : null };
-}
-
-/** Checks every claim: its events exist, one of them contains its quote, and it is of a kind that can prove the claim. */
-function checkClaims(answer: Answer, goal: string[], session: SessionEvent[]) {
-  const bySeq: EventsBySeq = new Map(session.map((event) => [event.seq, event]));
-  const removeUnknownUrls = addressFilter(session);
-  return {
-    parts: checkParts(answer, goal, session, bySeq, removeUnknownUrls),
-    frictions: checkFrictions(answer, bySeq, removeUnknownUrls),
-    removeUnknownUrls,
-  };
+  const { dropped } = checkParts(answer, partsOf(goal), session, addressFilter(session));
+  return { answer, objection: dropped.length > 0 ? dropped.join("; ") : null };
 }
 
 /** The verdict of an answer, without the claims that no event proves. */
-function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verdict {
-  const answer = truncateAnswer(raw);
-  const { parts, frictions, removeUnknownUrls } = checkClaims(answer, goal, session);
-  const { keyFinding, verdict, summary, confidence } = answer;
-  const { whatWorked, whatDidnt } = summary;
+function checkAnswer(rawAnswer: Answer, goal: string[], session: SessionEvent[]): Verdict {
+  const answer = truncateAnswer(rawAnswer);
+  const removeUnknownUrls = addressFilter(session);
+  const { parts, dropped: droppedParts } = checkParts(answer, goal, session, removeUnknownUrls);
+  const { frictions, dropped: droppedFrictions } = checkFrictions(answer, session, removeUnknownUrls);
+  const { whatWorked, whatDidnt } = answer.summary;
+  const texts = {
+    keyFinding: removeUnknownUrls(answer.keyFinding),
+    verdict: removeUnknownUrls(answer.verdict),
+    summary: { whatWorked: removeUnknownUrls(whatWorked), whatDidnt: removeUnknownUrls(whatDidnt) },
+  };
   return {
-    parts: parts.parts,
-    frictions: frictions.frictions,
-    texts:
-      parts.dropped.length === 0
-        ? {
-            keyFinding: removeUnknownUrls(keyFinding),
-            verdict: removeUnknownUrls(verdict),
-            summary: { whatWorked: removeUnknownUrls(whatWorked), whatDidnt: removeUnknownUrls(whatDidnt) },
-          }
-        : null,
-    confidence,
-    dropped: [...parts.dropped, ...frictions.dropped],
+    parts,
+    frictions,
+    texts: droppedParts.length === 0 ? texts : null,
+    confidence: answer.confidence,
+    dropped: [...droppedParts, ...droppedFrictions],
   };
 }
 
 type EventsBySeq = ReadonlyMap<number, SessionEvent>;
+const toEventsBySeq = (session: SessionEvent[]): EventsBySeq => new Map(session.map((event) => [event.seq, event]));
 /** The cited events of a claim, the one with the quote first, and what that one proves. */
 type Citation<P> = { quote: string; events: number[]; proof: P };
 
-/** What proves a claim; or an objection, which continues a sentence about the claim. */
+/**
+ * What proves a claim: its events exist, one of them contains its quote, and is of a kind that proves it; or else an objection, which continues a
+ * sentence about the claim.
+ */
 function findCitation<P>(
   bySeq: EventsBySeq,
   claim: { events: number[]; quote: string },
@@ -133,7 +125,7 @@ function findCitation<P>(
   const quote = normalizedLine(claim.quote.replace(/^["“]|["”]$/g, ""));
   if (events.length === 0 || events.length < claim.events.length)
     return { objection: "it cites events that do not exist" };
-  if ([...quote].length < 4) return { objection: "its quote is too short" };
+  if ([...quote].length < minQuoteChars) return { objection: "its quote is too short" };
   const quotingEvents = events.filter((event) => textOf(event).includes(quote));
   if (quotingEvents.length === 0) return { objection: "none of its events contains the quote" };
   for (const event of quotingEvents) {
@@ -150,9 +142,9 @@ function checkParts(
   answer: Answer,
   goal: string[],
   session: SessionEvent[],
-  bySeq: EventsBySeq,
   removeUnknownUrls: (text: string) => string,
 ): { parts: JudgedPart[]; dropped: string[] } {
+  const bySeq = toEventsBySeq(session);
   const toolByCall = new Map(session.flatMap((event) => (event.type === "tool_call" ? [[event.id, event.tool]] : [])));
   const proofOf = proofFinder(session);
   const usedProofs: QuotedProof[] = [];
@@ -187,7 +179,8 @@ function checkParts(
 }
 
 /** Checks the friction that the judge found. Any event with the quote proves it. */
-function checkFrictions(answer: Answer, bySeq: EventsBySeq, removeUnknownUrls: (text: string) => string) {
+function checkFrictions(answer: Answer, session: SessionEvent[], removeUnknownUrls: (text: string) => string) {
+  const bySeq = toEventsBySeq(session);
   const dropped: string[] = [];
   const frictions = answer.frictions.flatMap((friction) => {
     const citation = findCitation(bySeq, friction, () => true);
@@ -217,6 +210,7 @@ const isSameProof = (a: QuotedProof, b: QuotedProof) =>
   a.quote === b.quote ||
   (a.proof.call === b.proof.call && b.proof.values.every((value) => a.proof.values.includes(value)));
 
+/** `https://host/path`, `www.host`, `mailto:a@b`, or a host with a path after it. */
 const address =
   /(?:[a-z][a-z0-9+.-]*:\/\/|www\.|(?:javascript|data|mailto|file):)\S+|(?<![\w.-])(?:(?:[\w-]+\.)+[a-z]{2,}|(?:\d{1,3}\.){3}\d{1,3})(?::\d+)?[/?#]\S*/giu;
 
@@ -226,12 +220,11 @@ const maxAddresses = 100;
 /** Removes URLs that don't occur in a session, and all URLs after the first hundred different ones, from a model's texts. */
 export function addressFilter(session: SessionEvent[]): (text: string) => string {
   const occurrences = new Map<string, boolean>();
-  function occursInSession(trimmedUrl: string): boolean {
-    let occurs = occurrences.get(trimmedUrl);
-    if (occurs === undefined) {
-      occurs = occurrences.size < maxAddresses && session.some((event) => textOf(event).includes(trimmedUrl));
-      if (occurrences.size < maxAddresses) occurrences.set(trimmedUrl, occurs);
-    }
+  function occursInSession(url: string): boolean {
+    const isKnown = occurrences.has(url);
+    if (!isKnown && occurrences.size >= maxAddresses) return false;
+    const occurs = occurrences.get(url) ?? session.some((event) => textOf(event).includes(url));
+    occurrences.set(url, occurs);
     return occurs;
   }
   return (text) =>
@@ -248,15 +241,19 @@ export function outcomeOf({ parts }: Verdict): "succeeded" | "goal_not_met" | "n
 }
 
 const modelFamilies = /claude|gemini|gemma|llama|qwen|mistral|mixtral|deepseek|gpt|grok|phi|command|kimi|glm/i;
+/** The vendors of families that are named otherwise. */
+const vendors: Record<string, string> = {
+  gpt: "openai",
+  claude: "anthropic",
+  gemini: "google",
+  gemma: "google",
+  mixtral: "mistral",
+};
 
-/** The vendor of a model: models of one vendor judge each other too kindly. */
+/** The vendor of a model such as `openai/gpt-5`, or else its family: models of one vendor judge each other too kindly. */
 export function vendorOf(model: string): string {
-  const [provider = "", ...name] = model.split("/");
-  if (provider === "openai-compatible" || name.length === 0) {
-    const family = modelFamilies.exec(model.replace(/^openai-compatible\//, ""))?.[0]?.toLowerCase() ?? model;
-    return (
-      { gpt: "openai", claude: "anthropic", gemini: "google", gemma: "google", mixtral: "mistral" }[family] ?? family
-    );
-  }
-  return provider;
+  const [provider, name] = model.split(/\/(.*)/s);
+  if (provider !== undefined && name !== undefined && provider !== "openai-compatible") return provider;
+  const family = modelFamilies.exec(name ?? model)?.[0]?.toLowerCase() ?? model;
+  return vendors[family] ?? family;
 }

@@ -1,5 +1,5 @@
 import type { SessionEvent } from "../../agents/agent.ts";
-import type { EventOf, Http } from "../events.ts";
+import type { Http } from "../events.ts";
 import { type Hosts, hostsOfSession, isWrite } from "../hosts.ts";
 import { lettersAndDigitsOf, parseJson, tokensOf, valuesOf } from "./repetition.ts";
 
@@ -11,6 +11,7 @@ export type ProductAnswer = {
   values: Set<string>;
 };
 
+/** Methods whose responses say nothing about what a request did. */
 const proofless = /^(CONNECT|OPTIONS|HEAD|TRACE)$/i;
 const isRead = ({ method }: Http) => /^GET$/i.test(method);
 
@@ -26,7 +27,7 @@ const apiDescription = /^[\s{]*["']?(?:openapi|swagger)["']?\s*:/;
 const faultElement =
   /^\s*(?:<\?xml[^>]*>\s*)?(?:<(?:\w+:)?Envelope\b[\s\S]*?)?<(?:\w+:)?(?:error|errors|fault|exception)\b/i;
 
-/** A path, operation or field that deletes. */
+/** A path, operation or field that deletes: `/delete` or `remove_file`, but not `deleted` or `removes`. */
 const deletion = /(?<![\p{L}\p{N}])(?:delete|remove|destroy|purge)(?!d|s\b)/iu;
 
 /** A JSON text, which may be cut, whose first field is an error. */
@@ -81,11 +82,12 @@ export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
   const firstWrite = requests.find((http) => isSuccess(http) && isWrite(http) && hosts.isKnownProduct(http))?.seq;
 
   function textOf(http: Http): string | undefined {
-    const { tool, output }: Partial<EventOf<"tool_result">> = (http.id !== null && results.get(http.id)) || {};
-    if (tool === "http_request") return typeof output?.body === "string" ? output.body : undefined;
+    const result = http.id === null ? undefined : results.get(http.id);
+    const output = result?.output;
+    if (result?.tool === "http_request") return typeof output?.body === "string" ? output.body : undefined;
     // The page that is open shows what the product answered to its navigation.
-    const isOpen = tool === "browse" && typeof output?.text === "string" && isSamePage(output.url, http.url);
-    return isOpen ? `${http.body ?? ""}\n${output!.text}` : http.body;
+    const isOpen = result?.tool === "browse" && typeof output?.text === "string" && isSamePage(output.url, http.url);
+    return isOpen ? `${http.body ?? ""}\n${output.text}` : http.body;
   }
 
   const inputOf = ({ id }: Http) => {
@@ -102,13 +104,8 @@ export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
   const answers = requests.flatMap((http): ProductAnswer[] => {
     if (http.id === null || proofless.test(http.method) || !isSuccess(http) || !hosts.isKnownProduct(http)) return [];
     const text = textOf(http);
-    if (
-      text === undefined ||
-      isPageForEveryone(http) ||
-      apiDescription.test(text) ||
-      [text, http.body ?? ""].some(saysFailure)
-    )
-      return [];
+    if (text === undefined || isPageForEveryone(http) || apiDescription.test(text)) return [];
+    if (saysFailure(text) || saysFailure(http.body ?? "")) return [];
     const requestTexts = [http.url, http.sent ?? "", ...valueTextsIn(calls.get(http.id)?.input)];
     if ([...requestTexts, text].some((each) => dryRun.test(each)) || requestTexts.some((each) => dryRunFlag.test(each)))
       return [];

@@ -9,7 +9,8 @@ import { isShown, lettersAndDigitsOf, repeats, tokensOf, valuesOf } from "./repe
 /** What proves a claim: how sure it is, the call that shows it, and the values in its quote that only the product can have made. */
 export type Proof = { grade: Exclude<EvidenceGrade, "judged">; call: string; values: string[] };
 
-const shortToken = 4;
+/** Shorter tokens occur by chance. */
+const minTokenChars = 4;
 
 /** What one source said: an answer of the product, or a run of its program. */
 type Statement = { seq: number; text: string; values: Set<string> };
@@ -30,27 +31,19 @@ function agentTextsOf(session: SessionEvent[], until: number): string[] | null {
     if (event.type === "tool_call") texts.push(...valueTextsIn(event.input));
     else if (event.type === "message" && event.id === undefined) texts.push(event.text);
     else if (event.type === "http" && event.purpose !== "check") {
-      if (
-        event.source === "egress" &&
-        (event.bytesOut ?? 0) > 0 &&
-        event.sent === undefined &&
-        event.method !== "CONNECT"
-      )
-        return null;
-      texts.push(event.url, ...(event.sent === undefined ? [] : [event.sent]));
+      const sentSomething = event.source === "egress" && (event.bytesOut ?? 0) > 0 && event.method !== "CONNECT";
+      if (sentSomething && event.sent === undefined) return null;
+      texts.push(event.url, event.sent ?? "");
     }
   }
   return texts.some((text) => omission.test(text)) ? null : texts;
 }
 
-/** Whether pages show a token; a short one after the same word. */
+/** Whether pages show a token; a short one after the same word, `before`, which is empty if there is none. */
 function isOnPages(token: string, before: string, pages: string[]): boolean {
-  if (lettersAndDigitsOf(token).length >= shortToken || before === "") return isShown(token, pages);
-  return pages.some((page) =>
-    ` ${tokensOf(page).map(lettersAndDigitsOf).join(" ")} `.includes(
-      ` ${lettersAndDigitsOf(before)} ${lettersAndDigitsOf(token)} `,
-    ),
-  );
+  if (lettersAndDigitsOf(token).length >= minTokenChars || before === "") return isShown(token, pages);
+  const words = ` ${lettersAndDigitsOf(before)} ${lettersAndDigitsOf(token)} `;
+  return pages.some((page) => ` ${tokensOf(page).map(lettersAndDigitsOf).join(" ")} `.includes(words));
 }
 
 const toStatement = ({ http, text, values }: ProductAnswer): Statement => ({ seq: http.seq, text, values });
@@ -64,14 +57,14 @@ function pageReaders(session: SessionEvent[], { byRequest, hosts }: ProductAnswe
     ),
     ({ id }) => id,
   );
-  const answering = new Set([...byRequest.values()].map(({ http }) => http.id));
+  const callsWithAnswer = new Set([...byRequest.values()].map(({ http }) => http.id));
 
   /** What a reading tool, or a call without any request to the product, returned. */
   function pageTexts(event: SessionEvent): string[] {
     if (event.type !== "tool_result") return [];
     const requests = requestsByCall.get(event.id) ?? [];
-    const isAnswered = answering.has(event.id) || requests.some((http) => hosts.isKnownProduct(http));
-    const isPage = readingTools.includes(event.tool) || (requests.length > 0 && !isAnswered);
+    const isAnswer = callsWithAnswer.has(event.id) || requests.some((http) => hosts.isKnownProduct(http));
+    const isPage = readingTools.includes(event.tool) || (requests.length > 0 && !isAnswer);
     return isPage ? valueTextsIn(event.output) : [];
   }
 

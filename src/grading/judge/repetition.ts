@@ -1,6 +1,6 @@
 import { decodeEntities } from "../../agents/entities.ts";
 
-/** Upper bounds of the work for one text. */
+/** Upper bounds of the work for one text: its decoded forms, how often each is decoded again, and the words that one is joined from. */
 const maxForms = 24;
 const maxRounds = 3;
 const maxPieces = 5;
@@ -46,10 +46,10 @@ const characterOf = (code: number) => (code <= 0x10ffff ? String.fromCodePoint(c
 /** A text as it is, and in every form that decoding makes of it. */
 function formsOf(text: string): string[] {
   const forms = new Set([text]);
-  let last = [text];
-  for (let round = 0; round < maxRounds && last.length > 0; round++) {
-    last = last.flatMap((form) => decoders.map((decode) => decode(form))).filter((form) => !forms.has(form));
-    for (const form of last) if (forms.size < maxForms) forms.add(form);
+  let newForms = [text];
+  for (let round = 0; round < maxRounds && newForms.length > 0; round++) {
+    newForms = newForms.flatMap((form) => decoders.map((decode) => decode(form))).filter((form) => !forms.has(form));
+    for (const form of newForms) if (forms.size < maxForms) forms.add(form);
   }
   return [...forms];
 }
@@ -71,6 +71,7 @@ function sourceOf(text: string): Source {
   return source;
 }
 
+const minContainedChars = 4;
 const reverse = (text: string) => [...text].reverse().join("");
 
 /** Whether a word is one of a set, or several of two or more characters in a row. */
@@ -94,8 +95,10 @@ export function repeats(text: string, texts: string[]): boolean {
     .filter((form) => form !== "")
     .some((form) => {
       if (isJoined(form, words)) return true;
-      const both = form.length < 4 ? [] : [form, reverse(form)];
-      return both.some((each) => all.some(({ forms }) => forms.some((source) => source.includes(each))));
+      // Shorter ones occur in any text.
+      if (form.length < minContainedChars) return false;
+      const directions = [form, reverse(form)];
+      return directions.some((each) => all.some(({ forms }) => forms.some((source) => source.includes(each))));
     });
 }
 

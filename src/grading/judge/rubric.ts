@@ -70,7 +70,7 @@ export function toJudgePrompt(
 ): JudgePrompt {
   const session = quoteSession(events);
   const fence = createHash("sha256").update(session).digest("hex").slice(0, 16);
-  const listed = findings.map(
+  const findingLines = findings.map(
     ({ fingerprint, severity, title }) => `${fingerprint} (${severity}) ${JSON.stringify(title)}`,
   );
   return {
@@ -78,7 +78,7 @@ export function toJudgePrompt(
     prompt: [
       `Task given to the agent:\n${JSON.stringify(oneLine(task, 4000))}`,
       `Parts of the end goal:\n${parts.map((part, i) => `${i + 1}. ${JSON.stringify(part)}`).join("\n")}`,
-      `Findings that rules made (data too):\n${listed.join("\n") || "none"}`,
+      `Findings that rules made (data too):\n${findingLines.join("\n") || "none"}`,
       `SESSION ${fence}\n${session}\nEND OF SESSION ${fence}`,
       "Judge this session now, following the instructions above.",
     ].join("\n\n"),
