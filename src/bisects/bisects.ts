@@ -32,10 +32,14 @@ export function listBisects(ctx: Context, org: OrgId, { limit, offset }: Page): 
 
 function toBisect(ctx: Context, row: BisectRow): Bisect {
   const { id, promptId, urlTemplate, commits, status, stopReason, result, budgetUsd, spentUsd } = row;
+  const request = { promptId, commits, budgetUsd };
   const ended = listEndedRuns(ctx, row);
   const posterior = posteriorOf(designOf(row, ended), scoresOf(ended));
   return {
-    ...{ id, promptId, commits, status, stopReason, budgetUsd },
+    ...request,
+    id,
+    status,
+    stopReason,
     // Previews take bypass tokens in the query of their URL.
     urlTemplate: urlTemplate.replace(/\?[^#]*/, "?redacted"),
     pageUrl: `${ctx.baseUrl()}/bisects/${id}`,

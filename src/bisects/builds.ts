@@ -42,10 +42,8 @@ export function urlMapOf(
 ): Record<string, string> {
   const start = startOf(ctx, org, prompt);
   const target = new URL(toAddress(urlTemplate, commit));
-  const [path, startPath] = [target.pathname, start.pathname].map((each) => each.replace(/\/+$/, "")) as [
-    string,
-    string,
-  ];
+  const pathOf = ({ pathname }: URL) => pathname.replace(/\/+$/, "");
+  const [path, startPath] = [pathOf(target), pathOf(start)];
   target.pathname = startPath !== "" && path.endsWith(startPath) ? path.slice(0, -startPath.length) : path;
   return { [start.host]: target.href.replace(/\/$/, "") };
 }

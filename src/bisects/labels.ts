@@ -1,4 +1,4 @@
-import { count } from "../grading/text.ts";
+import { capitalize, count } from "../grading/text.ts";
 import type { Bisect } from "./schema.ts";
 
 export const statusLabels: Record<Bisect["status"], string> = {
@@ -26,24 +26,26 @@ const stopTexts: Record<NonNullable<Bisect["stopReason"]>, string> = {
 const percent = (probability: number): string => `${Math.min(99, Math.floor(100 * probability))}%`;
 
 /** A tried build in one line. */
-export const labelOfBuild = ({ commit, scores, skipped }: Bisect["builds"][number]): string =>
-  `${commit}: ${skipped === null ? scores.map((score) => score.toFixed(1)).join(", ") || "no score" : `skipped, ${skipLabels[skipped]}`}`;
+export function labelOfBuild({ commit, scores, skipped }: Bisect["builds"][number]): string {
+  if (skipped !== null) return `${commit}: skipped, ${skipLabels[skipped]}`;
+  return `${commit}: ${scores.map((score) => score.toFixed(1)).join(", ") || "no score"}`;
+}
 
 /** What a bisect found, in a sentence or two. */
 export function resultText({ status, stopReason, result, builds, commits }: Bisect): string {
   const runs = builds.reduce((sum, { scores }) => sum + scores.length, 0);
   const tried = builds.filter(({ skipped }) => skipped === null).length;
   const effort = `${count(runs, "run")} of ${count(tried, "build")} among ${count(commits.length, "commit")}.`;
-  const named = result?.commits.join(", ") ?? "";
-  const sure = result === null ? "" : result.probability === 1 ? "" : ` (${percent(result.probability)} probable)`;
-  const suspects =
-    result === null
-      ? ""
-      : result.commits.length === 1
-        ? `the change arose with ${named}${sure}`
-        : `the change arose with one of ${named}${sure}; the builds between them can’t be run`;
-  if (status === "found") return `${suspects[0]?.toUpperCase()}${suspects.slice(1)}. ${effort}`;
+  const suspects = result && suspectsText(result);
+  if (status === "found" && suspects) return `${capitalize(suspects)}. ${effort}`;
   if (status === "running") return `Running. ${effort}`;
   const reason = stopReason === null ? "" : stopTexts[stopReason];
-  return `${reason}${suspects === "" ? "" : ` Most probably, ${suspects}.`} ${effort}`;
+  return `${reason}${suspects ? ` Most probably, ${suspects}.` : ""} ${effort}`;
+}
+
+function suspectsText({ commits, probability }: NonNullable<Bisect["result"]>): string {
+  const names = commits.join(", ") + (probability === 1 ? "" : ` (${percent(probability)} probable)`);
+  return commits.length === 1
+    ? `the change arose with ${names}`
+    : `the change arose with one of ${names}; the builds between them can’t be run`;
 }

@@ -87,13 +87,12 @@ async function advance(ctx: Context, row: BisectRow): Promise<boolean> {
     // Someone may have cancelled it in the meantime.
     const current = tx.select({ stopReason: bisects.stopReason }).from(bisects).where(eq(bisects.id, row.id)).get();
     if (current?.stopReason !== null) return false;
-    const last =
-      tx
-        .select({ step: max(bisectRuns.step) })
-        .from(bisectRuns)
-        .where(ofBisect(row))
-        .get()?.step ?? -1;
-    addRunsOf(ctx, tx, row, { builds: step.builds, runs, step: last + 1 });
+    const newest = tx
+      .select({ step: max(bisectRuns.step) })
+      .from(bisectRuns)
+      .where(ofBisect(row))
+      .get();
+    addRunsOf(ctx, tx, row, { builds: step.builds, runs, step: (newest?.step ?? -1) + 1 });
     return true;
   });
   if (isExtended) ctx.signals.jobQueued.emit();
@@ -102,16 +101,16 @@ async function advance(ctx: Context, row: BisectRow): Promise<boolean> {
 
 /** How a search ends; null: it goes on. */
 function endOf(ctx: Context, row: BisectRow, step: BisectionStep, ended: BuildRun[]): End | null {
-  const stop = (stopReason: BisectRow["stopReason"]): End => ({
-    ...{ status: "stopped", stopReason, result: suspectsSoFar(row, ended) },
+  const stop = (stopReason: BisectRow["stopReason"], result = suspectsSoFar(row, ended)): End => ({
+    status: "stopped",
+    stopReason,
+    result,
   });
   if (row.stopReason === "cancelled") return stop("cancelled");
-  if (step.kind === "same") return { status: "stopped", stopReason: "no_difference", result: null };
+  if (step.kind === "same") return stop("no_difference", null);
   if (step.kind !== "run") {
     const result = { builds: step.builds, probability: step.probability };
-    return step.kind === "found"
-      ? { status: "found", stopReason: null, result }
-      : { status: "stopped", stopReason: "undecided", result };
+    return step.kind === "found" ? { status: "found", stopReason: null, result } : stop("undecided", result);
   }
   if (row.budgetUsd === null || ended.length === 0) return null;
   const spentUsd = costOf(ctx, row);
@@ -211,9 +210,13 @@ function acceptBuild(ctx: Context, tx: Tx, row: BisectRow, build: number): strin
   const prompt = getPromptRow(ctx, org, promptId);
   const urlMap = urlMapOf(ctx, org, prompt, { urlTemplate, commit: commits[build] ?? "" });
   return acceptEval(ctx, tx, org, promptId, {
-    ...{ trigger: row.trigger, urlMap, runs: 1 },
+    trigger: row.trigger,
     requester: { personId: row.personId ?? undefined, keyId: row.keyId ?? undefined },
-    ...{ agent: agent ?? undefined, model: model ?? undefined, templateArgs: row.templateArgs ?? undefined },
+    urlMap,
+    runs: 1,
+    agent: agent ?? undefined,
+    model: model ?? undefined,
+    templateArgs: row.templateArgs ?? undefined,
   }).runIds;
 }
 

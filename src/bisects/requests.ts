@@ -28,20 +28,16 @@ export async function requestBisect(ctx: Context, org: OrgId, input: BisectReque
   selectArgs(prompt.templateVars, templateArgs);
   const createdAt = ctx.now();
   const { trigger, requester: { personId = null, keyId = null } = {} } = input;
+  const request = { urlTemplate, commits, templateArgs, agent, model, budgetUsd, trigger, personId, keyId };
+  const nothingMeasured = { skipped: [], stopReason: null, result: null, spentUsd: null, completedAt: null };
   const row: BisectRow = {
-    ...{ id: ctx.newId(createdAt), orgId: org, promptId: prompt.id, agent, model, urlTemplate, commits, templateArgs },
-    ...{
-      trigger,
-      personId,
-      keyId,
-      skipped: [],
-      budgetUsd,
-      status: "running" as const,
-      stopReason: null,
-      result: null,
-      spentUsd: null,
-    },
-    ...{ createdAt, completedAt: null },
+    id: ctx.newId(createdAt),
+    orgId: org,
+    promptId: prompt.id,
+    ...request,
+    status: "running",
+    createdAt,
+    ...nothingMeasured,
   };
   await ctx.commit((tx) => {
     tx.insert(bisects).values(row).run();

@@ -41,9 +41,15 @@ export function listCalibrations(ctx: Context, org: OrgId, { limit, offset }: Pa
 export function toCalibration(ctx: Context, row: CalibrationRow): Calibration {
   const { id, source, promptId, agent, model, methodology, sites, budgetUsd, everyDays, nextAt } = row;
   const { status, stopReason, figures, worse, createdAt, completedAt, spentUsd } = row;
+  const request = { source, promptId, agent, model, methodology, sites, budgetUsd, everyDays };
   return {
-    ...{ id, pageUrl: `${ctx.baseUrl()}/calibration#${id}`, source, promptId, agent, model, methodology, sites },
-    ...{ budgetUsd, everyDays, nextAt: toIso(nextAt), status, stopReason, endedRuns: countEnded(ctx, row) },
+    id,
+    pageUrl: `${ctx.baseUrl()}/calibration#${id}`,
+    ...request,
+    nextAt: toIso(nextAt),
+    status,
+    stopReason,
+    endedRuns: countEnded(ctx, row),
     figures: toFigures(row),
     evidence: figures ? evidenceOf(figures) : [],
     worse: (worse ?? []).map(({ figure }) => figure),

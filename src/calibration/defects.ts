@@ -35,13 +35,15 @@ const groups: readonly (readonly SiteDefect[])[] = [
 export const plantInSite = (site: DocsSite, number: number): PlantedDefect[] =>
   groups.map((kinds, group) => {
     // The groups turn at different speeds, so that different defects come together.
-    const kind = kinds[(number + group * Math.floor(number / kinds.length)) % kinds.length] as SiteDefect;
+    const kind = kinds[(number + group * Math.floor(number / kinds.length)) % kinds.length]!;
     const { categories, plant } = defects[kind];
     const { path, named = path } = plant(site);
     return { kind, categories: [...categories], url: new URL(path, site.at).href, named };
   });
 
+/** Changes a site. `path`: where the defect is; `named`: what findings of it name, by default its path. */
 type Plant = (site: DocsSite) => { path: string; named?: string };
+/** `categories`: those of the findings that name the defect. */
 type Definition = { categories: readonly Category[]; plant: Plant };
 
 const defects: Record<SiteDefect, Definition> = {
@@ -123,7 +125,7 @@ const defects: Record<SiteDefect, Definition> = {
   },
 };
 
-const answerPage = ({ pages, answer }: DocsSite): DocsPage => pages.get(answer) as DocsPage;
+const answerPage = ({ pages, answer }: DocsSite): DocsPage => pages.get(answer)!;
 
 /** Adds a link where a reader of the answer passes. */
 function addLink(site: DocsSite, to: string): string {

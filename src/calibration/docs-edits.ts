@@ -35,13 +35,13 @@ export async function plantInDocs(
   const sources = await readSources(ctx, urls.slice(0, maxPages));
   const planted: PlantedDefect[] = [];
   const replacements: Replacement[] = [];
-  for (const place of [placesOfLinks, placesOfSamples, placesOfFences, placesOfPackages]) {
-    const candidates = sources.flatMap((source) => place(source, number));
-    const chosen = candidates[number % Math.max(1, candidates.length)];
-    if (!chosen) continue;
-    const { replacements: added, ...defect } = chosen;
-    planted.push({ ...defect, edits: added.map((_, i) => replacements.length + i) });
-    replacements.push(...added);
+  for (const placesOf of [placesOfLinks, placesOfSamples, placesOfFences, placesOfPackages]) {
+    const candidates = sources.flatMap((source) => placesOf(source, number));
+    const candidate = candidates[number % Math.max(1, candidates.length)];
+    if (!candidate) continue;
+    const { replacements: ownReplacements, ...defect } = candidate;
+    planted.push({ ...defect, edits: ownReplacements.map((_, i) => replacements.length + i) });
+    replacements.push(...ownReplacements);
   }
   if (planted.length === 0)
     throw badRequest(
@@ -86,7 +86,8 @@ async function readSources({ allow, now }: Context, urls: string[]): Promise<Sou
   return sources.flat();
 }
 
-const occursOnce = (text: string, part: string): boolean => text.split(part, 3).length === 2;
+const occursOnce = (text: string, part: string): boolean =>
+  text.includes(part) && text.indexOf(part) === text.lastIndexOf(part);
 
 /** Links to other pages of the docs whose target occurs only once, because links in menus repeat. */
 function placesOfLinks({ url, text, isHtml }: Source, number: number): Candidate[] {
@@ -95,9 +96,10 @@ function placesOfLinks({ url, text, isHtml }: Source, number: number): Candidate
   return targets
     .filter((target) => occursOnce(targets.join("\n"), target) && URL.parse(target, url)?.host === new URL(url).host)
     .map((target) => {
-      const named = `gone-${number}`;
-      const moved = `${target.replace(/\/$/, "")}-${named}`;
-      return { ...plantedAs("dead_link", ["dead_link"], url, named), replacements: toReplacements(url, target, moved) };
+      const suffix = `gone-${number}`;
+      const deadTarget = `${target.replace(/\/$/, "")}-${suffix}`;
+      const replacements = toReplacements(url, target, deadTarget);
+      return { ...plantedAs("dead_link", ["dead_link"], url, suffix), replacements };
     });
 }
 
@@ -113,9 +115,10 @@ function placesOfSamples({ url, text }: Source): Candidate[] {
     if (at < 0 || !bracketLanguages.test(block)) return [];
     // The end of the block, with as much before it as makes it the only one on the page.
     for (let length = 40; length <= 400; length *= 2) {
-      const find = block.slice(Math.max(0, at - length));
+      const from = Math.max(0, at - length);
+      const find = block.slice(from);
       if (!occursOnce(text, find)) continue;
-      const replacement = find.slice(0, Math.min(at, length)) + find.slice(Math.min(at, length) + 1);
+      const replacement = block.slice(from, at) + block.slice(at + 1);
       const defect = plantedAs("broken_sample", ["broken_sample"], url, new URL(url).pathname);
       return [{ ...defect, replacements: [{ url, find, replacement }] }];
     }

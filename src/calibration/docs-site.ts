@@ -1,3 +1,5 @@
+import { capitalize } from "../grading/text.ts";
+
 /** A paragraph, optionally with a link at its end. `to`: a path of the site, with an anchor or without. */
 export type Block =
   | { kind: "text"; text: string; link?: { to: string; text: string } }
@@ -58,9 +60,8 @@ const actions = [
 type Action = (typeof actions)[number];
 
 export const slugOf = (text: string): string => text.toLowerCase().replaceAll(" ", "-");
-const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 /** An item of a list that begins again at its end. */
-const itemAt = <T>(items: readonly T[], i: number): T => items[i % items.length] as T;
+const itemAt = <T>(items: readonly T[], i: number): T => items[i % items.length]!;
 
 /** A clean site of 10 pages. The same number always makes the same site. */
 export function generateSite(number: number): DocsSite {
@@ -76,12 +77,10 @@ export function generateSite(number: number): DocsSite {
   const subjects = itemAt(topics, number);
   const pages = new Map([...framePages(product, subjects), ...topicPages(api, number, subjects)]);
   const answer = `/${slugOf(itemAt(subjects, Math.floor(number / 2)))}/`;
-  const [, section] = pages.get(answer)?.sections ?? [];
-  const paths = [...pages.keys()];
-  return {
-    ...{ at: `https://docs.${host}/`, product, goal: section?.heading ?? "", answer, pages, api },
-    ...{ replaced: new Map(), redirects: [], llmsTxt: [...paths], sitemap: [...paths] },
-  };
+  const [_introduction, firstTask] = pages.get(answer)!.sections;
+  const at = `https://docs.${host}/`;
+  const lists = { replaced: new Map(), redirects: [], llmsTxt: [...pages.keys()], sitemap: [...pages.keys()] };
+  return { at, product, goal: firstTask!.heading, answer, pages, api, ...lists };
 }
 
 /** A page for each subject, with two tasks; their calls are added to the API description. */
@@ -97,10 +96,10 @@ function topicPages(api: Api, number: number, subjects: readonly string[]): [str
         { kind: "text", text: `Each ${noun} belongs to one workspace. You need the client and an API token for it.` },
         { kind: "text", text: "Before you begin:", link: { to: "/install/", text: "install the client" } },
         { kind: "text", text: "For each call:", link: { to: "/authentication/", text: "create an API token" } },
-        { kind: "text", text: "See also:", link: { to: `/${slugOf(other)}/`, text: `${capitalized(other)}s` } },
+        { kind: "text", text: "See also:", link: { to: `/${slugOf(other)}/`, text: `${capitalize(other)}s` } },
       ],
     };
-    return [`/${slugOf(noun)}/`, { title: `${capitalized(noun)}s`, sections: [introduction, ...sections] }];
+    return [`/${slugOf(noun)}/`, { title: `${capitalize(noun)}s`, sections: [introduction, ...sections] }];
   });
 }
 
@@ -116,7 +115,7 @@ function taskSection(api: Api, noun: string, { verb, tail, field, value, aside }
     additionalProperties: false,
     properties: { [field]: { type: typeof value === "number" ? "integer" : "string" } },
   };
-  const [{ url = "" } = {}] = api.servers;
+  const { url } = api.servers[0]!;
   const token = tokenOf(api.info.title);
   const body = JSON.stringify({ [field]: value });
   const call = path.replace("{id}", "id_123");
@@ -147,7 +146,8 @@ const operationOf = (summary: string, schema: string) => ({
   },
 });
 
-const tokenOf = (title: string): string => `${(title.split(" ")[0] ?? "").toUpperCase()}_TOKEN`;
+/** The environment variable with the token of a product. `title`: begins with its name. */
+const tokenOf = (title: string): string => `${title.split(" ")[0]!.toUpperCase()}_TOKEN`;
 
 /** The pages that every site has. */
 function framePages(product: string, subjects: readonly string[]): [string, DocsPage][] {
@@ -171,7 +171,7 @@ function framePages(product: string, subjects: readonly string[]): [string, Docs
         blocks: [
           link("First:", "/install/", "Install the client"),
           link("Then:", "/authentication/", "Authentication"),
-          ...subjects.map((noun) => link("Guide:", `/${slugOf(noun)}/`, `${capitalized(noun)}s`)),
+          ...subjects.map((noun) => link("Guide:", `/${slugOf(noun)}/`, `${capitalize(noun)}s`)),
           link("All calls:", "/api-reference/", "API reference"),
         ],
       },

@@ -39,47 +39,45 @@ export function figuresOf(ctx: Context, row: CalibrationRow): CalibrationFigures
   const measured = all.flatMap((run): MeasuredRun[] =>
     run.reportId === null ? [] : [{ ...run, findings: findings.get(run.reportId) ?? [] }],
   );
-  const bySite = [...Map.groupBy(measured, ({ site }) => site).values()].map((ofSite) => ({
-    clean: ofSite.find(({ role }) => role === "clean"),
-    equal: ofSite.find(({ role }) => role === "equal"),
-    planted: ofSite.find(({ role }) => role === "planted"),
+  const bySite = [...Map.groupBy(measured, ({ site }) => site).values()].map((runsOfSite) => ({
+    clean: runsOfSite.find(({ role }) => role === "clean"),
+    equal: runsOfSite.find(({ role }) => role === "equal"),
+    planted: runsOfSite.find(({ role }) => role === "planted"),
   }));
-  const looked = bySite.flatMap(({ clean, planted }) =>
-    (planted?.planted ?? [])
-      .filter((defect) => planted && wasMet(defect, planted))
-      .map((defect) => ({ defect, runId: planted?.runId ?? "", isFound: isFound(defect, planted, clean) })),
+  const metDefects = bySite.flatMap(({ clean, planted: run }) => {
+    if (run === undefined) return [];
+    const defects = run.planted.filter((defect) => wasMet(defect, run));
+    return defects.map((defect) => ({ defect, runId: run.runId, isFound: isFound(defect, run, clean) }));
+  });
+  // Docs that evald didn't make may have defects of their own.
+  const cleanRuns = row.source === "docs" ? [] : bySite.flatMap(({ clean }) => clean ?? []);
+  const falseFindings = cleanRuns.map(({ runId, findings }) =>
+    findings.filter(({ severity }) => severity !== "low").map(({ title }) => ({ title, runId })),
   );
-  const cleanRuns = bySite.flatMap(({ clean }) => clean ?? []);
-  const invented = cleanRuns.map(({ runId, findings }) => ({ runId, serious: findings.filter(isSerious) }));
   const pairs = bySite.flatMap(({ clean, equal }) => (clean && equal ? [{ clean, equal }] : []));
   const differing = pairs.filter(({ clean, equal }) => differ(row, clean, equal));
   return {
-    found: { n: looked.filter(({ isFound }) => isFound).length, of: looked.length },
+    found: { n: metDefects.filter(({ isFound }) => isFound).length, of: metDefects.length },
     falseFindings:
       row.source === "docs"
         ? null
-        : { n: invented.filter(({ serious }) => serious.length > 0).length, of: cleanRuns.length },
+        : { n: falseFindings.filter(({ length }) => length > 0).length, of: cleanRuns.length },
     falseAlarms: { n: differing.length, of: pairs.length },
     failedRuns: all.length - measured.length,
-    missed: looked.flatMap(({ defect: { kind, url }, runId, isFound }) => (isFound ? [] : [{ kind, url, runId }])),
-    invented:
-      row.source === "docs"
-        ? []
-        : invented.flatMap(({ runId, serious }) => serious.map(({ title }) => ({ title, runId }))),
+    missed: metDefects.flatMap(({ defect: { kind, url }, runId, isFound }) => (isFound ? [] : [{ kind, url, runId }])),
+    invented: falseFindings.flat(),
     differing: differing.map(({ clean, equal }) => ({ runId: clean.runId, otherId: equal.runId })),
   };
 }
 
-const isSerious = ({ severity }: Finding): boolean => severity !== "low";
-
-/** A finding of the defect that the clean copy does not have. */
-function isFound(defect: PlantedDefect, planted: MeasuredRun | undefined, clean: MeasuredRun | undefined): boolean {
-  const known = new Set(clean?.findings.map(({ fingerprint }) => fingerprint));
-  return (planted?.findings ?? []).some((finding) => names(finding, defect) && !known.has(finding.fingerprint));
+/** Whether a run has a finding of a planted defect that the run on the clean copy does not have. */
+function isFound(defect: PlantedDefect, { findings }: MeasuredRun, clean: MeasuredRun | undefined): boolean {
+  const cleanFingerprints = new Set(clean?.findings.map(({ fingerprint }) => fingerprint));
+  return findings.some((finding) => isAbout(finding, defect) && !cleanFingerprints.has(finding.fingerprint));
 }
 
-/** Whether a finding names a planted defect: by its category, and by what is wrong in its URL, title or description. */
-const names = ({ category, url, title, description }: Finding, { categories, named }: PlantedDefect): boolean =>
+/** Whether a finding is about a planted defect: by its category, and by what is wrong in its URL, title or description. */
+const isAbout = ({ category, url, title, description }: Finding, { categories, named }: PlantedDefect): boolean =>
   categories.includes(category) && [url, title, description].some((text) => text?.includes(named));
 
 /** Whether the agent met a defect that is planted by edits: pages may have changed since they were read for it. */
@@ -92,8 +90,8 @@ function wasMet({ edits }: PlantedDefect, { context }: MeasuredRun): boolean {
 /** Whether two runs on equal copies differ as a change would: for an agent that always does the same, in anything. */
 function differ({ agent }: CalibrationRow, a: MeasuredRun, b: MeasuredRun): boolean {
   if (isRuleBased(agent)) return a.score !== b.score || fingerprintsOf(a) !== fingerprintsOf(b);
-  const change = a.score === null || b.score === null ? (a.score === b.score ? 0 : threshold) : a.score - b.score;
-  return a.outcome !== b.outcome || Math.abs(change) >= threshold;
+  if (a.score === null || b.score === null) return a.score !== b.score || a.outcome !== b.outcome;
+  return a.outcome !== b.outcome || Math.abs(a.score - b.score) >= threshold;
 }
 
 const fingerprintsOf = ({ findings }: MeasuredRun): string =>
@@ -123,12 +121,12 @@ function listRuns({ db }: Context, row: CalibrationRow) {
 
 function listFindings({ db }: Context, { orgId }: CalibrationRow, reportIds: string[]): Map<string, Finding[]> {
   const { reportId, fingerprint, category, severity, title, description, url } = frictionPoints;
-  const found = db
+  const findings = db
     .select({ reportId, fingerprint, category, severity, title, description, url })
     .from(frictionPoints)
     .where(and(eq(frictionPoints.orgId, orgId), inArray(reportId, reportIds)))
     .all();
-  return Map.groupBy(found, (each) => each.reportId);
+  return Map.groupBy(findings, (finding) => finding.reportId);
 }
 
 /** The methodology of its reports and the model that answered; null: no run has a report. */
@@ -178,19 +176,13 @@ export function worseFigures(
     .limit(1)
     .get()?.figures;
   if (!before) return [];
-  const changes = [
-    { figure: "found" as const, before: missedOf(before.found), now: missedOf(figures.found) },
-    { figure: "falseFindings" as const, before: before.falseFindings, now: figures.falseFindings },
-    { figure: "falseAlarms" as const, before: before.falseAlarms, now: figures.falseAlarms },
-  ];
-  return changes.flatMap(({ figure, before: earlier, now }) =>
-    earlier && now && isWorse(earlier, now)
-      ? [figure === "found" ? { figure, before: before.found, now: figures.found } : { figure, before: earlier, now }]
-      : [],
-  );
+  return (["found", "falseFindings", "falseAlarms"] as const).flatMap((figure) => {
+    const [earlier, now] = [before[figure], figures[figure]];
+    if (!earlier || !now) return [];
+    const wrongOf = ({ n, of }: Count): Count => ({ n: figure === "found" ? of - n : n, of });
+    return isWorse(wrongOf(earlier), wrongOf(now)) ? [{ figure, before: earlier, now }] : [];
+  });
 }
-
-const missedOf = ({ n, of }: Count): Count => ({ n: of - n, of });
 
 /** Whether more of the later ones are wrong, and chance does not explain it. */
 const isWorse = (before: Count, now: Count): boolean =>

@@ -57,9 +57,13 @@ export async function repeatCalibrations(ctx: Context): Promise<void> {
     if (hasPausedSchedules(ctx.db, row.orgId)) continue;
     try {
       await requestCalibration(ctx, row.orgId as OrgId, {
-        ...{ trigger: "schedule", agent, sites, model: requestedModel ?? undefined },
-        ...{ promptId: source === "docs" ? promptId : undefined },
-        ...{ budgetUsd: budgetUsd ?? undefined, everyDays: everyDays ?? undefined },
+        trigger: "schedule",
+        promptId: source === "docs" ? promptId : undefined,
+        agent,
+        model: requestedModel ?? undefined,
+        sites,
+        budgetUsd: budgetUsd ?? undefined,
+        everyDays: everyDays ?? undefined,
       });
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
@@ -105,22 +109,21 @@ function countRuns({ db }: Context, row: CalibrationRow) {
 async function end(ctx: Context, row: CalibrationRow, stopReason: "budget" | "refused" | null): Promise<void> {
   const figures = figuresOf(ctx, row);
   const measurer = measurerOf(ctx, row);
-  const hasFigures = figures.found.of > 0 && measurer !== null;
-  const reason = stopReason ?? (hasFigures ? null : ("failed" as const));
   const model = measurer?.model ?? row.model;
-  const ended = {
-    ...{ status: reason === null ? ("completed" as const) : ("stopped" as const), stopReason: reason, model },
-    ...{ methodology: hasFigures ? measurer.methodology : null, figures: hasFigures ? figures : null },
-    worse: hasFigures ? worseFigures(ctx, row, model, figures) : null,
-    spentUsd: costOf(ctx, row),
-    completedAt: endedAt(ctx.now(), calibrations.createdAt),
-  };
+  const result =
+    figures.found.of > 0 && measurer !== null
+      ? { methodology: measurer.methodology, figures, worse: worseFigures(ctx, row, model, figures) }
+      : null;
+  const reason = stopReason ?? (result === null ? "failed" : null);
+  const status = reason === null ? "completed" : "stopped";
+  const spentUsd = costOf(ctx, row);
+  const completedAt = endedAt(ctx.now(), calibrations.createdAt);
   await ctx.commit((tx) =>
     tx
       .update(calibrations)
-      .set(ended)
+      .set({ status, stopReason: reason, model, ...result, spentUsd, completedAt })
       .where(and(ofRow(row), eq(calibrations.status, "running")))
       .run(),
   );
-  ctx.log.info({ calibration: row.id, status: ended.status }, "calibration ended");
+  ctx.log.info({ calibration: row.id, status }, "calibration ended");
 }

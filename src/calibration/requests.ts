@@ -36,8 +36,8 @@ const ownPrompt: PromptInput = {
 type Plan = { prompt: PromptRow | null; agent: string; model: string | null; sites: number };
 
 /**
- * Accepts a calibration with the runs of its first site and resolves once it is on disk; with `dryRun`, only estimates it. Throws what requesting a run throws, and bad_request for
- * an agent with a model without a budget, and for a budget below the usual cost of one site.
+ * Accepts a calibration with the runs of its first site and resolves once it is on disk; with `dryRun`, only estimates it. Throws what requesting a
+ * run throws, and bad_request for an agent with a model without a budget, and for a budget below the usual cost of one site.
  */
 export async function requestCalibration(
   ctx: Context,
@@ -50,12 +50,20 @@ export async function requestCalibration(
   if (!dryRun) checkBudgetOf(plan, estimate, budgetUsd);
   const createdAt = ctx.now();
   const { agent, model, sites } = plan;
+  const request = { agent, model, sites, budgetUsd, everyDays };
+  const nothingMeasured = { methodology: null, figures: null, worse: null, spentUsd: null, completedAt: null };
   const row: CalibrationRow = {
-    ...{ id: ctx.newId(createdAt), orgId: org, source: promptId === undefined ? "sites" : "docs" },
-    ...{ promptId: plan.prompt?.id ?? ctx.newId(createdAt), agent, requestedModel: model, model, sites },
-    ...{ budgetUsd, everyDays, nextAt: everyDays === null ? null : createdAt + everyDays * dayMs },
-    ...{ status: "running", stopReason: null, methodology: null, figures: null, worse: null, spentUsd: null },
-    ...{ createdAt, completedAt: null },
+    id: ctx.newId(createdAt),
+    orgId: org,
+    source: promptId === undefined ? "sites" : "docs",
+    promptId: plan.prompt?.id ?? ctx.newId(createdAt),
+    requestedModel: model,
+    ...request,
+    createdAt,
+    nextAt: everyDays === null ? null : createdAt + everyDays * dayMs,
+    status: "running",
+    stopReason: null,
+    ...nothingMeasured,
   };
   if (dryRun) return { ...toCalibration(ctx, row), estimate };
   if (plan.prompt === null) createPrompt(ctx, org, ownPrompt, { id: row.promptId });
@@ -82,12 +90,8 @@ function estimatePlan(ctx: Context, org: OrgId, { prompt, agent, model, sites }:
   const choice = { agent, model: model ?? undefined };
   const { costUsd } = estimateRun(ctx, org, prompt ?? toPromptRow(ctx, org, ownPrompt), choice);
   const runs = sites * runsPerSite;
-  const total = (usd: number) => runs * usd;
-  return {
-    runs,
-    usd: costUsd && total(costUsd.median ?? costUsd.high),
-    maxUsd: costUsd && total(costUsd.high),
-  };
+  if (costUsd === null) return { runs, usd: null, maxUsd: null };
+  return { runs, usd: runs * (costUsd.median ?? costUsd.high), maxUsd: runs * costUsd.high };
 }
 
 function checkBudgetOf({ model, sites }: Plan, { usd }: CalibrationEstimate, budgetUsd: number | null): void {

@@ -31,9 +31,14 @@ const htmlOf = (product: string, { title, sections }: DocsPage): string =>
 <link rel="alternate" type="text/plain" href="/llms.txt" title="llms.txt"></head>
 <body><nav><a href="/">${product} documentation</a> <a href="/quickstart/">Quickstart</a> <a href="/api-reference/">API reference</a></nav>
 <main><h1>${Bun.escapeHTML(title)}</h1>
-${sections.map(({ heading, blocks }) => [heading && `<h2 id="${slugOf(heading)}">${Bun.escapeHTML(heading)}</h2>`, ...blocks.map(blockOf)].filter(Boolean).join("\n")).join("\n")}
+${sections.flatMap(linesOf).join("\n")}
 </main></body></html>
 `;
+
+const linesOf = ({ heading, blocks }: DocsPage["sections"][number]): string[] => [
+  ...(heading === "" ? [] : [`<h2 id="${slugOf(heading)}">${Bun.escapeHTML(heading)}</h2>`]),
+  ...blocks.map(blockOf),
+];
 
 function blockOf(block: Block): string {
   if (block.kind === "code")

@@ -162,10 +162,10 @@ type TestedContrast = {
  * becomes 1.
  */
 function adjust(tests: (Tested | null)[]): Map<Tested, number> {
-  const decided = tests.filter((test) => test !== null).filter(({ p }) => p !== null);
-  const family = decided.filter(({ smallest }) => smallest < level);
-  const ps = holm(family.map(({ p }) => p as number));
-  return new Map(decided.map((test) => [test, ps[family.indexOf(test)] ?? 1]));
+  const testsWithP = tests.filter((test): test is Tested & { p: number } => test !== null && test.p !== null);
+  const family = testsWithP.filter(({ smallest }) => smallest < level);
+  const ps = holm(family.map(({ p }) => p));
+  return new Map(testsWithP.map((test) => [test, ps[family.indexOf(test)] ?? 1]));
 }
 
 function withAdjusted(tested: TestedContrast, adjusted: Map<Tested, number>): TestedContrast {
@@ -202,8 +202,8 @@ function differencesOf({ base, arm }: Sides, read: (run: ArmRun) => number | nul
     const [before, after] = [values.get(keyOf(run)) ?? null, read(run)];
     return before === null || after === null ? [] : [{ promptId: run.promptId, difference: after - before }];
   });
-  return [...Map.groupBy(pairs, ({ promptId }) => promptId).values()].map((all) =>
-    all.map(({ difference }) => difference),
+  return [...Map.groupBy(pairs, ({ promptId }) => promptId).values()].map((pairsOfPrompt) =>
+    pairsOfPrompt.map(({ difference }) => difference),
   );
 }
 
@@ -306,21 +306,20 @@ function decideVerdict(
   { score, success }: TestedContrast,
   { testLevel, exact }: TestOptions,
 ): Pick<ArmContrast, "verdict" | "causes"> {
-  const exceeds = (reason: ArmRun["excluded"]) =>
+  const excludesTooMany = (reason: ArmRun["excluded"]) =>
     [base, arm].some((runs) => isInconclusive(countExcluded(runs, reason), runs.length));
-  if (exceeds("contaminated")) return { verdict: "not_comparable", causes: [] };
   const smallest = Math.min(score?.smallest ?? 1, success?.smallest ?? 1);
-  const isTestable = exact ? score !== null || success !== null : smallest < testLevel;
-  if (exceeds("failed") || !isTestable) return { verdict: "insufficient_data", causes: [] };
-  const hasRateChanged = success && (exact || (success.adjustedP ?? 1) < level);
-  const changes = [
-    ...(score && isClear(score, exact) ? [{ cause: "score" as const, by: score.delta }] : []),
-    ...(hasRateChanged && success.difference !== 0 ? [{ cause: "success" as const, by: success.difference }] : []),
-  ];
+  const canChange = exact ? score !== null || success !== null : smallest < testLevel;
+  if (excludesTooMany("contaminated")) return { verdict: "not_comparable", causes: [] };
+  if (excludesTooMany("failed") || !canChange) return { verdict: "insufficient_data", causes: [] };
+  const changes: { cause: "score" | "success"; by: number }[] = [];
+  if (score && isClear(score, exact)) changes.push({ cause: "score", by: score.delta });
+  const isRateClear = success !== null && (exact || (success.adjustedP ?? 1) < level);
+  if (isRateClear && success.difference !== 0) changes.push({ cause: "success", by: success.difference });
   const causes = changes.map(({ cause }) => cause);
-  if (changes.length > 0 && changes.every(({ by }) => by > 0)) return { verdict: "better", causes };
-  if (changes.length > 0 && changes.every(({ by }) => by < 0)) return { verdict: "worse", causes };
-  return { verdict: "not_distinguishable", causes };
+  if (changes.length === 0) return { verdict: "not_distinguishable", causes };
+  if (changes.every(({ by }) => by > 0)) return { verdict: "better", causes };
+  return { verdict: changes.every(({ by }) => by < 0) ? "worse" : "not_distinguishable", causes };
 }
 
 /** Whether a score changed clearly. Means of equal scores can differ in the last bits. */
@@ -361,10 +360,10 @@ function usedOnlyOf(sides: Sides): Effect | null {
 
 function summarizeArm(arm: string, runs: ArmRun[]): ArmSummary {
   const valid = runs.filter(isValid);
-  const scored = [...Map.groupBy(valid, ({ promptId }) => promptId).values()]
-    .map((ofPrompt) => ofPrompt.flatMap(({ score }) => score ?? []))
+  const scoresByPrompt = [...Map.groupBy(valid, ({ promptId }) => promptId).values()]
+    .map((runsOfPrompt) => runsOfPrompt.flatMap(({ score }) => score ?? []))
     .filter((scores) => scores.length > 0);
-  const score = scored.length === 0 ? null : blockInterval(scored);
+  const score = scoresByPrompt.length === 0 ? null : blockInterval(scoresByPrompt);
   const { k, n } = shareOf(valid);
   const uses = valid.flatMap(({ used }) => used ?? []);
   return {
@@ -387,7 +386,7 @@ const toInterval = ({ low, high }: Estimate, max: number): Interval | null =>
 /** The prompts on which all judged runs of all arms had the same result. */
 function listUninformative(runs: ArmRun[]): string[] {
   const judged = runs.filter(({ excluded, success }) => excluded === null && success !== null);
-  return [...Map.groupBy(judged, ({ promptId }) => promptId)].flatMap(([promptId, all]) =>
-    new Set(all.map(({ success }) => success)).size === 1 ? [promptId] : [],
+  return [...Map.groupBy(judged, ({ promptId }) => promptId)].flatMap(([promptId, runsOfPrompt]) =>
+    new Set(runsOfPrompt.map(({ success }) => success)).size === 1 ? [promptId] : [],
   );
 }

@@ -1,7 +1,7 @@
 import type { Arm, ArmChanges } from "../db/tables/experiments.ts";
 import { shortUrl } from "../grading/text.ts";
 import type { Edits } from "../net/edits.ts";
-import { seeded } from "../stats/hypothesis-tests.ts";
+import { seeded, shuffled } from "../stats/hypothesis-tests.ts";
 import { toReplacements } from "./page-edit.ts";
 
 /** One run to be: a prompt in an arm. */
@@ -15,16 +15,6 @@ export function orderOfRepeat(promptIds: string[], arms: string[], seed: number,
   // An experiment has fewer repeats than 1,000, so no two of all seeds and repeats share an order.
   const random = seeded(seed * 1_000 + repeat);
   return shuffled(promptIds, random).flatMap((promptId) => shuffled(arms, random).map((arm) => ({ promptId, arm })));
-}
-
-/** R. A. Fisher and F. Yates, Statistical Tables (1938), in the form of R. Durstenfeld, CACM 7 (1964) 420. */
-function shuffled<T>(items: readonly T[], random: () => number): T[] {
-  const result = [...items];
-  for (let i = result.length - 1; i > 0; i--) {
-    const j = Math.floor(random() * (i + 1));
-    [result[i], result[j]] = [result[j] as T, result[i] as T];
-  }
-  return result;
 }
 
 /** The arms that compare the base with itself. */

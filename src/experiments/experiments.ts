@@ -65,7 +65,8 @@ const urlsOf = (ctx: Context, id: string): Pick<Experiment, "statusUrl" | "pageU
 });
 
 function toExperiment(ctx: Context, org: OrgId, row: ExperimentRow): Experiment {
-  const { id, title, status, stopReason, arms, promptIds, repeats, seed, budgetUsd, createdAt, completedAt } = row;
+  const { id, title, status, stopReason, arms, promptIds, repeats, seed, everyWeeks, budgetUsd } = row;
+  const request = { title, repeats, seed, everyWeeks, budgetUsd };
   const promptById = new Map(
     ctx.db
       .select({ id: prompts.id, title: prompts.title, text: titleText, basis: prompts.basis })
@@ -75,7 +76,10 @@ function toExperiment(ctx: Context, org: OrgId, row: ExperimentRow): Experiment 
       .map((prompt) => [prompt.id, { title: titleOf(prompt), fromSkill: isSkillFile(prompt.basis?.url ?? "") }]),
   );
   return {
-    ...{ id, title, status, stopReason, repeats, seed, everyWeeks: row.everyWeeks, budgetUsd },
+    id,
+    ...request,
+    status,
+    stopReason,
     ...urlsOf(ctx, id),
     arms: arms.map((arm) => (arm.urlMap ? { ...arm, urlMap: withoutUrlMapTokens(arm.urlMap) } : arm)),
     prompts: promptIds.map((promptId) => ({
@@ -84,13 +88,13 @@ function toExperiment(ctx: Context, org: OrgId, row: ExperimentRow): Experiment 
       shouldTrigger: labelOf(row, promptId),
     })),
     triggerOf: row.triggering?.of ?? null,
-    spentUsd: completedAt === null ? costOf(ctx, row) : row.spentUsd,
+    spentUsd: row.completedAt === null ? costOf(ctx, row) : row.spentUsd,
     progress: progressOf(ctx, row),
     friction: [],
     falseAlarms: null,
     analysis: (row.analysis as ExperimentAnalysis | null) ?? analyzeRuns(ctx, row),
-    createdAt: toIso(createdAt),
-    completedAt: toIso(completedAt),
+    createdAt: toIso(row.createdAt),
+    completedAt: toIso(row.completedAt),
   };
 }
 

@@ -30,10 +30,10 @@ export function frictionOf({ db }: Context, row: ExperimentRow): Experiment["fri
     .orderBy(desc(sql`count(distinct ${experimentRuns.runId})`), asc(frictionPoints.fingerprint))
     .all();
   return [...Map.groupBy(rows, ({ fingerprint }) => fingerprint)]
-    .map(([fingerprint, ofPoint]) => ({
+    .map(([fingerprint, rowsOfPoint]) => ({
       fingerprint,
-      title: ofPoint[0]?.title ?? "",
-      runs: arms.map(({ name }) => ofPoint.find(({ arm }) => arm === name)?.runs ?? 0),
+      title: rowsOfPoint[0]!.title,
+      runs: arms.map(({ name }) => rowsOfPoint.find(({ arm }) => arm === name)?.runs ?? 0),
     }))
     .sort((a, b) => spread(b.runs) - spread(a.runs))
     .slice(0, maxPoints);

@@ -2,7 +2,7 @@ import type { ArmChanges } from "../db/tables/experiments.ts";
 import { count, dollars, list, percent, signedPoints } from "../grading/text.ts";
 import { pWords } from "../stats/repeats.ts";
 import type { ArmContrast, ArmSummary, RatioChange } from "./analysis.ts";
-import type { Experiment } from "./schema.ts";
+import type { Experiment, ExperimentEstimate } from "./schema.ts";
 
 export const statusLabels: Record<Experiment["status"], string> = {
   running: "Running",
@@ -23,13 +23,19 @@ export const verdictLabels: Record<ArmContrast["verdict"], string> = {
   not_comparable: "Not comparable",
 };
 
+type Bounds = { low: number | null; high: number | null };
+
+/** " (1.10 to 1.50)"; empty without an interval. */
+const rangeText = (interval: Bounds | null, format: (bound: number) => string): string =>
+  interval === null || interval.low === null || interval.high === null
+    ? ""
+    : ` (${format(interval.low)} to ${format(interval.high)})`;
+
 /** "+6.2 points (+1.1 to +11.3)" */
 export function scoreText({ overall: { score, exact } }: Pick<ArmContrast, "overall">): string {
   if (score === null) return "No score";
-  const { delta, low, high } = score;
-  const value = `${signedPoints(delta)} ${Math.abs(delta) === 1 ? "point" : "points"}`;
-  if (exact) return `${value}, exact`;
-  return low === null || high === null ? value : `${value} (${signedPoints(low)} to ${signedPoints(high)})`;
+  const value = `${signedPoints(score.delta)} ${Math.abs(score.delta) === 1 ? "point" : "points"}`;
+  return exact ? `${value}, exact` : value + rangeText(score, signedPoints);
 }
 
 /** "9 of 10 against 4 of 10" */
@@ -41,30 +47,19 @@ export function successText({ overall: { success } }: Pick<ArmContrast, "overall
 }
 
 /** "×1.30 (1.10 to 1.50)" */
-export function ratioText(change: RatioChange | null): string {
-  if (change === null) return "Unknown";
-  const { ratio, low, high } = change;
-  const bounds = low === null || high === null ? "" : ` (${low.toFixed(2)} to ${high.toFixed(2)})`;
-  return `×${ratio.toFixed(2)}${bounds}`;
-}
+export const ratioText = (change: RatioChange | null): string =>
+  change === null ? "Unknown" : `×${change.ratio.toFixed(2)}${rangeText(change, (bound) => bound.toFixed(2))}`;
 
 /** What the verdict on an arm rests on, or what it lacks, in a sentence. */
-export function reasonText({
-  verdict,
-  overall,
-  causes,
-  withinThreshold,
-  runsForVerdict,
-  promptsForVerdict,
-  contaminated,
-  failed,
-}: ArmContrast): string {
+export function reasonText(contrast: ArmContrast): string {
+  const { verdict, overall, causes, withinThreshold, runsForVerdict, promptsForVerdict, failed } = contrast;
   if (verdict === "not_comparable")
-    return `${count(contaminated, "run")} used what another arm changes: more than 20% of a side.`;
+    return `${count(contrast.contaminated, "run")} used what another arm changes: more than 20% of a side.`;
   if (verdict === "better" || verdict === "worse") {
     if (overall.exact) return "The agent does the same in every run, so the difference is exact.";
-    const ps = causes.flatMap((cause) => overall[cause]?.adjustedP ?? []);
-    return `The ${list(causes.map((cause) => (cause === "score" ? "score" : "share of reached goals")))} changed (${pWords(Math.min(...ps))}, corrected for the number of comparisons).`;
+    const names = causes.map((cause) => (cause === "score" ? "score" : "share of reached goals"));
+    const p = Math.min(...causes.flatMap((cause) => overall[cause]?.adjustedP ?? []));
+    return `The ${list(names)} changed (${pWords(p)}, corrected for the number of comparisons).`;
   }
   if (overall.exact && overall.score)
     return "The agent does the same in every run, so the difference is exact, and below 5 points.";
@@ -92,29 +87,15 @@ export const usedText = ({ used }: ArmSummary): string => (used === null ? "–"
 
 /** The mean score of an arm with its interval. */
 export const meanText = ({ meanScore, interval }: ArmSummary): string =>
-  meanScore === null
-    ? "–"
-    : interval === null
-      ? meanScore.toFixed(1)
-      : `${meanScore.toFixed(1)} (${interval.low.toFixed(1)} to ${interval.high.toFixed(1)})`;
+  meanScore === null ? "–" : `${meanScore.toFixed(1)}${rangeText(interval, (bound) => bound.toFixed(1))}`;
 
 /** The share of judged runs of an arm that reached the goal, with its interval. */
 export const shareText = ({ successes, judged, successInterval }: ArmSummary): string =>
-  judged === 0
-    ? "Not judged"
-    : `${successes} of ${judged}${successInterval ? ` (${percent(successInterval.low)} to ${percent(successInterval.high)})` : ""}`;
+  judged === 0 ? "Not judged" : `${successes} of ${judged}${rangeText(successInterval, percent)}`;
 
 /** What an arm changes, in words. */
-export function changesText({
-  urlMap,
-  sites,
-  edits,
-  providerId,
-  agent,
-  model,
-  workspace,
-  without,
-}: ArmChanges): string {
+export function changesText(changes: ArmChanges): string {
+  const { urlMap, sites, edits, providerId, agent, model, workspace, without } = changes;
   const words = [
     ...Object.entries(urlMap ?? {}).map(([host, url]) => `${host} is replaced by ${url}`),
     ...Object.keys(sites ?? {}).map((url) => `${url} is read from a folder`),
@@ -132,20 +113,11 @@ export function changesText({
 const partLabels = { instructions: "AGENTS.md", skills: "skills", mcpServers: "MCP servers" };
 
 /** What an experiment may cost, in a sentence. */
-export const estimateText = ({
-  runs,
-  usd,
-  maxUsd,
-}: {
-  runs: number;
-  usd: number | null;
-  maxUsd: number | null;
-}): string =>
-  maxUsd === 0
-    ? `${count(runs, "run")} without cost.`
-    : usd === null
-      ? `${count(runs, "run")}. What they cost is unknown.`
-      : `${count(runs, "run")}, usually ${dollars(usd)}${maxUsd === null ? "" : `, at most ${dollars(maxUsd)}`}.`;
+export function estimateText({ runs, usd, maxUsd }: Omit<ExperimentEstimate, "repeats">): string {
+  if (maxUsd === 0) return `${count(runs, "run")} without cost.`;
+  if (usd === null) return `${count(runs, "run")}. What they cost is unknown.`;
+  return `${count(runs, "run")}, usually ${dollars(usd)}${maxUsd === null ? "" : `, at most ${dollars(maxUsd)}`}.`;
+}
 
 /** What comparing the base with itself shows about gates, in sentences. */
 export function falseAlarmsText({ analysis, falseAlarms }: Experiment): string | null {
@@ -158,25 +130,21 @@ export function falseAlarmsText({ analysis, falseAlarms }: Experiment): string |
   const { runsPerSide, gates, alarms, rate, excessP, smallestChange } = falseAlarms;
   if (rate === null || gates === 0)
     return `Both arms are the same. A gate needs ${runsPerSide} runs per side, so more runs are needed.`;
-  const range = rate.low === null || rate.high === null ? "" : ` (${percent(rate.low)} to ${percent(rate.high)})`;
-  const shown =
+  const rateText = `${percent(rate.value)}${rangeText(rate, percent)}`;
+  const changeNote =
     smallestChange === null
       ? ""
       : ` The next gate shows changes of ${smallestChange.toFixed(1)} points or more in 4 of 5 cases.`;
-  const excess =
+  const excessNote =
     excessP !== null && excessP < 0.05
       ? " That is more than chance explains, so gates of this prompt and agent can't be relied on."
       : "";
-  return `Both arms are the same. ${alarms} of ${count(gates, "gate")} with ${runsPerSide} runs per side found a change: ${percent(rate.value)}${range}.${shown}${excess}`;
+  return `Both arms are the same. ${alarms} of ${count(gates, "gate")} with ${runsPerSide} runs per side found a change: ${rateText}.${changeNote}${excessNote}`;
 }
 
-type Interval = { value: number; low: number | null; high: number | null };
-
 /** A share with its interval: "90% (70% to 97.2%)". */
-export const intervalText = (share: Interval | null): string =>
-  share === null
-    ? "–"
-    : `${percent(share.value)}${share.low === null || share.high === null ? "" : ` (${percent(share.low)} to ${percent(share.high)})`}`;
+export const intervalText = (share: (Bounds & { value: number }) | null): string =>
+  share === null ? "–" : `${percent(share.value)}${rangeText(share, percent)}`;
 
 /** What went wrong with a labeled prompt: "used in 2 of 5 runs, should be in all". */
 export const wrongText = ({

@@ -23,8 +23,7 @@ const afterPaths: readonly string[] = [" ", "\n", "`", "'", '"', "?", "<", "\\"]
  */
 export function toReplacements(url: string, find: string, replacement: string): Replacement[] {
   const pairs = isLinkTarget(find, replacement) ? linkPairs(url, find, replacement) : textPairs(find, replacement);
-  const distinct = new Map(pairs.map((pair) => [pair[0], pair]));
-  return [...distinct.values()].map(([find, replacement]) => ({ url, find, replacement }));
+  return [...new Map(pairs)].map(([find, replacement]) => ({ url, find, replacement }));
 }
 
 const isLinkTarget = (...texts: string[]): boolean =>

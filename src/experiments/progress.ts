@@ -4,7 +4,7 @@ import type { Context, OrgId } from "../context.ts";
 import { isTemporary } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
 import { endedAt } from "../db/rows.ts";
-import { type Arm, experimentRuns, experiments } from "../db/tables/experiments.ts";
+import { experimentRuns, experiments } from "../db/tables/experiments.ts";
 import { runs } from "../db/tables/runs.ts";
 import { conflict } from "../errors.ts";
 import { createPoll } from "../poll.ts";
@@ -74,9 +74,9 @@ async function noteTreatments(ctx: Context, row: ExperimentRow): Promise<void> {
     .all();
   for (const { runId, arm, attempt } of ended) {
     const events = await readSessionInBatches(ctx, { orgId, runId, attempt });
-    const own = arms.find(({ name }) => name === arm) as Arm;
-    const others = arms.filter((arm) => arm !== own);
-    const treatment = treatmentOf(events, own, others);
+    const ownArm = arms.find(({ name }) => name === arm)!;
+    const otherArms = arms.filter((each) => each !== ownArm);
+    const treatment = treatmentOf(events, ownArm, otherArms);
     await ctx.commit((tx) =>
       tx
         .update(experimentRuns)
@@ -100,13 +100,11 @@ function advance(ctx: Context, tx: Tx, row: ExperimentRow): "waiting" | "extende
     addRepeat(ctx, tx, row, repeats);
     return "extended";
   }
-  const stopReason = isCancelled ? ("cancelled" as const) : isDone ? null : ("budget" as const);
-  const status = stopReason === null ? ("completed" as const) : ("stopped" as const);
+  const status = isDone && !isCancelled ? "completed" : "stopped";
+  const stopReason = status === "completed" ? null : isCancelled ? "cancelled" : "budget";
+  const completedAt = endedAt(ctx.now(), experiments.createdAt);
   tx.update(experiments)
-    .set({
-      ...{ status, stopReason, spentUsd, analysis: analyzeRuns(ctx, row) },
-      completedAt: endedAt(ctx.now(), experiments.createdAt),
-    })
+    .set({ status, stopReason, spentUsd, analysis: analyzeRuns(ctx, row), completedAt })
     .where(and(eq(experiments.id, row.id), eq(experiments.status, "running")))
     .run();
   if (status === "completed") noteDrift(ctx, tx, row);
@@ -130,8 +128,8 @@ const countRepeats = (tx: Tx, row: ExperimentRow): number =>
     .get()?.last ?? -1) + 1;
 
 /**
- * Cancels all unfinished runs of an experiment, which ends with the result of the others, and its repetition. `requester` is named in the failure reason of the runs.
- * Throws not_found, and conflict if it has ended and is not repeated.
+ * Cancels all unfinished runs of an experiment, which ends with the result of the others, and its repetition. `requester` is named in the failure
+ * reason of the runs. Throws not_found, and conflict if it has ended and is not repeated.
  */
 export async function cancelExperiment(ctx: Context, org: OrgId, id: string, requester: string): Promise<Experiment> {
   const row = getExperimentRow(ctx, org, id);

@@ -39,10 +39,15 @@ export async function requestExperiment(
   if (everyWeeks !== null && findEqualArm(arms) < 0)
     throw invalidField("everyWeeks", "only a comparison of the base with itself is repeated");
   const createdAt = ctx.now();
+  const request = { title, arms, promptIds, triggering, templateArgs, repeats, seed, budgetUsd, everyWeeks };
+  const nothingMeasured = { drift: null, stopReason: null, analysis: null, spentUsd: null, completedAt: null };
   const row: ExperimentRow = {
-    ...{ id: ctx.newId(createdAt), orgId: org, title, arms, promptIds, triggering, templateArgs },
-    ...{ repeats, seed, budgetUsd, everyWeeks, status: "running" as const, createdAt },
-    ...{ drift: null, stopReason: null, analysis: null, spentUsd: null, completedAt: null },
+    id: ctx.newId(createdAt),
+    orgId: org,
+    ...request,
+    status: "running",
+    createdAt,
+    ...nothingMeasured,
   };
   await ctx.commit((tx) => {
     tx.insert(experiments).values(row).run();
@@ -61,7 +66,7 @@ export async function requestExperiment(
   return getExperiment(ctx, org, row.id);
 }
 
-/** The arms with each hidden section in the form of a replacement. */
+/** The arms with a replacement in place of each hidden section. */
 const withoutSections = (ctx: Context, arms: Arm[]): Promise<Arm[]> =>
   Promise.all(
     arms.map(async (arm, i) => {
@@ -85,21 +90,17 @@ export const estimateExperiment = (ctx: Context, org: OrgId, input: ExperimentRe
 
 /** Throws bad_request that names the field. */
 function toDesign(ctx: Context, org: OrgId, input: ExperimentRequest): Design {
-  const { promptIds, tag, arms, repeats = 5 } = input;
+  const { arms, repeats = 5 } = input;
   const triggering = toTriggerLabels(ctx, org, input.triggering);
-  const labeled = triggering && [...triggering.should, ...triggering.shouldNot];
-  if (promptIds !== undefined && tag !== undefined) throw badRequest("Pass either promptIds or tag.");
-  if (promptIds === undefined && tag === undefined && labeled === null)
-    throw badRequest("Pass either promptIds or tag.");
+  const labeledIds = triggering && [...triggering.should, ...triggering.shouldNot];
+  const ids = requestedIds(ctx, org, input, labeledIds);
   const names = arms.map(({ name }) => name);
   const repeated = names.findIndex((name, i) => names.indexOf(name) !== i);
   if (repeated >= 0) throw invalidField(`arms.${repeated}.name`, "an earlier arm has the same name");
   const equal = findEqualArm(arms);
   // Two equal arms compare the base with itself, to learn how often a gate fails without a reason.
   if (equal >= 0 && arms.length > 2) throw invalidField(`arms.${equal}`, "changes the same as an earlier arm");
-  const chosen = promptIds ?? (tag === undefined ? (labeled ?? []) : listTagged(ctx, org, "tag", tag));
-  const ids = chosen.map((id) => getPromptRow(ctx, org, id).id);
-  const absent = labeled?.find((id) => !ids.includes(id));
+  const absent = labeledIds?.find((id) => !ids.includes(id));
   if (absent !== undefined) throw invalidField("triggering", `the prompt ${absent} is not part of the experiment`);
   const agents = ids.flatMap((id) => arms.flatMap((arm, i) => agentOfArm(ctx, org, id, arm, i)));
   const usefulRepeats = agents.every(({ agent }) => isRuleBased(agent)) ? 1 : repeats;
@@ -107,6 +108,14 @@ function toDesign(ctx: Context, org: OrgId, input: ExperimentRequest): Design {
   if (runCount > maxRuns)
     throw badRequest(`The experiment would make ${runCount} runs, and at most ${maxRuns} are possible.`);
   return { arms, promptIds: [...new Set(ids)], repeats: usefulRepeats, triggering };
+}
+
+/** The IDs of the prompts that a request names: by itself, by a tag, or by the labels of `triggering`. Throws bad_request and not_found. */
+function requestedIds(ctx: Context, org: OrgId, { promptIds, tag }: ExperimentRequest, labeledIds: string[] | null) {
+  if (promptIds !== undefined && tag !== undefined) throw badRequest("Pass either promptIds or tag.");
+  const ids = promptIds ?? (tag === undefined ? labeledIds : listTagged(ctx, org, "tag", tag));
+  if (ids === null) throw badRequest("Pass either promptIds or tag.");
+  return ids.map((id) => getPromptRow(ctx, org, id).id);
 }
 
 /** The labels with the IDs of all prompts. Throws bad_request for a prompt with both labels, and if there is none. */
@@ -147,43 +156,31 @@ function estimateDesign(ctx: Context, org: OrgId, { arms, promptIds, repeats }: 
   const costs = promptIds.flatMap((id) =>
     arms.map(({ agent, model }) => getEstimate(ctx, org, id, { agent, model }).costUsd),
   );
-  const sum = (read: (cost: NonNullable<(typeof costs)[number]>) => number): number | null =>
-    costs.includes(null) ? null : repeats * costs.reduce((total, cost) => total + (cost === null ? 0 : read(cost)), 0);
-  return {
-    runs: costs.length * repeats,
-    repeats,
-    usd: sum(({ median, high }) => median ?? high),
-    maxUsd: sum(({ high }) => high),
-  };
+  const runs = costs.length * repeats;
+  const knownCosts = costs.filter((cost) => cost !== null);
+  if (knownCosts.length < costs.length) return { runs, repeats, usd: null, maxUsd: null };
+  const usd = repeats * knownCosts.reduce((sum, { median, high }) => sum + (median ?? high), 0);
+  const maxUsd = repeats * knownCosts.reduce((sum, { high }) => sum + high, 0);
+  return { runs, repeats, usd, maxUsd };
 }
 
 /** Requests the evaluation of each prompt in each arm with its first run, in the order of the first repeat. */
 function acceptFirstRepeat(ctx: Context, tx: Tx, row: ExperimentRow, source: EvalSource): void {
   const { orgId, promptIds, arms, seed, templateArgs } = row;
+  const { trigger, requester } = source;
   for (const { promptId, arm } of orderOfRepeat(promptIds, namesOf(row), seed, 0)) {
-    const {
-      urlMap = {},
-      sites,
-      edits,
-      agent,
-      model,
-      providerId,
-      workspace,
-      without,
-    } = arms.find(({ name }) => name === arm) as Arm;
+    const { urlMap = {}, sites, edits, agent, model, ...others } = arms.find(({ name }) => name === arm)!;
+    const { providerId, workspace, without } = others;
+    const evaluation = { trigger, requester, urlMap, sites, edits, agent, model, runs: 1 };
     const hasChanges = providerId !== undefined || workspace !== undefined || without !== undefined;
-    const { runIds } = acceptEval(ctx, tx, orgId as OrgId, promptId, {
-      ...{ trigger: source.trigger, requester: source.requester },
-      ...{ urlMap, sites, edits, agent, model, runs: 1 },
+    const accepted = acceptEval(ctx, tx, orgId as OrgId, promptId, {
+      ...evaluation,
       templateArgs: { ...getPromptRow(ctx, orgId as OrgId, promptId).templateDefaults, ...templateArgs },
       ...(hasChanges && { changes: { providerId, workspace, without } }),
     });
-    const run = tx
-      .select({ model: runs.model })
-      .from(runs)
-      .where(eq(runs.id, runIds[0] as string))
-      .get();
-    addRow(tx, row, { runId: runIds[0] as string, arm, block: 0, model: run?.model ?? null });
+    const runId = accepted.runIds[0]!;
+    const run = tx.select({ model: runs.model }).from(runs).where(eq(runs.id, runId)).get();
+    addRow(tx, row, { runId, arm, block: 0, model: run?.model ?? null });
   }
 }
 

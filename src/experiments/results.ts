@@ -41,14 +41,14 @@ export const costOf = ({ db }: Context, row: ExperimentRow): number =>
 
 /** The runs of an experiment that have ended, in the order in which they were requested. */
 export function listEndedRuns({ db }: Context, row: ExperimentRow): (ExperimentRun & { isRuleBased: boolean })[] {
-  const timeSeconds = sql<number | null>`json_extract(${reports.metrics}, '$.timeSeconds')`;
-  const costUsd = sql<number | null>`json_extract(${reports.metrics}, '$.costUsd')`;
+  const { block, arm, treatment } = experimentRuns;
+  const { id: runId, promptId, agent, failureCause } = runs;
+  const { slug, outcome, score, metrics } = reports;
+  const seconds = sql<number | null>`json_extract(${metrics}, '$.timeSeconds')`;
+  const costUsd = sql<number | null>`json_extract(${metrics}, '$.costUsd')`;
+  const ofReport = { slug, outcome, score, seconds, costUsd };
   return db
-    .select({
-      ...{ runId: runs.id, promptId: runs.promptId, block: experimentRuns.block, arm: experimentRuns.arm },
-      ...{ treatment: experimentRuns.treatment, agent: runs.agent, failureCause: runs.failureCause },
-      ...{ slug: reports.slug, outcome: reports.outcome, score: reports.score, seconds: timeSeconds, costUsd },
-    })
+    .select({ runId, promptId, block, arm, treatment, agent, failureCause, ...ofReport })
     .from(experimentRuns)
     .innerJoin(runs, eq(runs.id, experimentRuns.runId))
     .leftJoin(reports, and(eq(reports.runId, runs.id), sql`${reports.status} <> 'archived'`))
@@ -59,11 +59,13 @@ export function listEndedRuns({ db }: Context, row: ExperimentRow): (ExperimentR
       const { promptId, agent, score, seconds, costUsd } = run;
       const report = outcome === null ? null : { outcome, score, seconds, costUsd };
       const goal = goalResultOf({ failureCause, report });
-      const isLost = infraFailuresOf([{ failureCause }]) > 0 || (report === null && goal === null);
+      const hasFailed = infraFailuresOf([{ failureCause }]) > 0 || (report === null && goal === null);
+      const isContaminated = typeof treatment?.met === "string";
       return {
-        ...{ ...run, isRuleBased: isRuleBased(agent) },
-        success: goal === "met" ? true : goal === "missed" || goal === "unfinished" ? false : null,
-        excluded: isLost ? "failed" : treatment?.met != null ? "contaminated" : null,
+        ...run,
+        isRuleBased: isRuleBased(agent),
+        success: goal === null || goal === "unclear" ? null : goal === "met",
+        excluded: hasFailed ? "failed" : isContaminated ? "contaminated" : null,
         offered: treatment?.offered ?? null,
         used: treatment?.used ?? null,
         shouldTrigger: labelOf(row, promptId),
@@ -73,8 +75,10 @@ export function listEndedRuns({ db }: Context, row: ExperimentRow): (ExperimentR
 }
 
 /** Whether a prompt should make an agent use the skill or MCP server of an experiment; null: it has no label. */
-export const labelOf = ({ triggering }: Pick<ExperimentRow, "triggering">, promptId: string): boolean | null =>
-  triggering?.should.includes(promptId) ? true : triggering?.shouldNot.includes(promptId) ? false : null;
+export function labelOf({ triggering }: Pick<ExperimentRow, "triggering">, promptId: string): boolean | null {
+  if (triggering?.should.includes(promptId)) return true;
+  return triggering?.shouldNot.includes(promptId) ? false : null;
+}
 
 /** Whether a run used the labeled skill or MCP server; null: unknown, or prompts have no labels. */
 function hasTriggered({ triggering }: ExperimentRow, treatment: Treatment | null): boolean | null {
@@ -95,12 +99,12 @@ export function analyzeRuns(ctx: Context, row: ExperimentRow): ExperimentAnalysi
 
 /** The runs in which the equal repeats of a rule-based agent tell only once, by their first one, whether it reached the goal of a prompt in an arm. */
 function withOneSuccess(ended: ReturnType<typeof listEndedRuns>): ReturnType<typeof listEndedRuns> {
-  const judged = new Set<string>();
+  const judgedCells = new Set<string>();
   return ended.map((run) => {
     if (!run.isRuleBased || run.excluded !== null || run.success === null) return run;
     const cell = `${run.promptId} ${run.arm}`;
-    if (judged.has(cell)) return { ...run, success: null };
-    judged.add(cell);
+    if (judgedCells.has(cell)) return { ...run, success: null };
+    judgedCells.add(cell);
     return run;
   });
 }

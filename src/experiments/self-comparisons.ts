@@ -77,11 +77,13 @@ export async function repeatDue(ctx: Context): Promise<void> {
     .all();
   for (const { row } of due) {
     const { orgId, title, promptIds, arms, repeats, budgetUsd, templateArgs, everyWeeks } = row;
+    const request = { title, promptIds, arms, repeats };
     // Before the request: a process that ends in between repeats nothing twice.
     await ctx.commit((tx) => tx.update(experiments).set({ everyWeeks: null }).where(eq(experiments.id, row.id)).run());
     try {
       await requestExperiment(ctx, orgId as OrgId, {
-        ...{ title, promptIds, arms, repeats, trigger: "schedule" as const },
+        ...request,
+        trigger: "schedule",
         budgetUsd: budgetUsd ?? undefined,
         templateArgs: templateArgs ?? undefined,
         everyWeeks: everyWeeks ?? undefined,

@@ -29,14 +29,11 @@ function isOffered(events: SessionEvent[], { workspace = {} }: Arm): boolean | n
   const { instructions, skills, mcpServers = {} } = workspace;
   const servers = Object.keys(mcpServers);
   if (instructions === undefined && skills === undefined && servers.length === 0) return null;
-  return events.some(
-    (event) =>
-      event.type === "milestone" &&
-      event.name === "context_offered" &&
-      ((instructions !== undefined && event.detail.instructions) ||
-        (skills !== undefined && event.detail.skills.length > 0) ||
-        event.detail.mcpServers.some((name) => servers.includes(name))),
-  );
+  return milestonesOf(events, "context_offered").some(({ detail }) => {
+    const hasInstructions = instructions !== undefined && detail.instructions;
+    const hasSkills = skills !== undefined && detail.skills.length > 0;
+    return hasInstructions || hasSkills || detail.mcpServers.some((name) => servers.includes(name));
+  });
 }
 
 /** Whether the agent requested, read or called what the arm changes; null: that leaves no trace, or nobody saw it. */

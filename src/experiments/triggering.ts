@@ -32,33 +32,34 @@ export type Triggering = {
 
 /** The labeled runs of each agent in each arm, in the order of the arms, as far as it is known whether the skill or server was used. Excluded runs don't count. */
 export function analyzeTriggering(arms: string[], runs: LabeledRun[]): Triggering[] {
-  const known = runs.filter(
+  const counted = runs.filter(
     ({ excluded, shouldTrigger, triggered }) => excluded === null && shouldTrigger !== null && triggered !== null,
   );
   return arms.flatMap((arm) => {
-    const byAgent = Map.groupBy(
-      known.filter((run) => run.arm === arm),
-      ({ agent }) => agent,
-    );
-    return [...byAgent].sort(([a], [b]) => a.localeCompare(b)).map(([, ofAgent]) => triggeringOf(ofAgent));
+    const runsOfArm = counted.filter((run) => run.arm === arm);
+    const byAgent = [...Map.groupBy(runsOfArm, ({ agent }) => agent)].sort(([a], [b]) => a.localeCompare(b));
+    return byAgent.map(([, runsOfAgent]) => triggeringOf(runsOfAgent));
   });
 }
 
 type Counts = { truePositives: number; falsePositives: number; falseNegatives: number; trueNegatives: number };
 
 function triggeringOf(runs: LabeledRun[]): Triggering {
-  const { arm, agent } = runs[0] as LabeledRun;
+  const { arm, agent } = runs[0]!;
   const prompts = [...Map.groupBy(runs, ({ promptId }) => promptId).values()].map(countsOf);
   const sharesOf = (read: (counts: Counts) => Cluster): Estimate | null => clusteredWilson(prompts.map(read));
   const hasNegatives = runs.some(({ shouldTrigger }) => !shouldTrigger);
-  const ofUses = sharesOf(({ truePositives: k, falsePositives }) => ({ k, n: k + falsePositives }));
+  const precision = sharesOf(({ truePositives: k, falsePositives }) => ({ k, n: k + falsePositives }));
+  // J in `toF1`.
   const overlap = sharesOf(({ truePositives: k, falsePositives, falseNegatives }) => ({
     k,
     n: k + falsePositives + falseNegatives,
   }));
   return {
-    ...{ arm, agent, ...countsOf(runs) },
-    precision: hasNegatives ? ofUses : null,
+    arm,
+    agent,
+    ...countsOf(runs),
+    precision: hasNegatives ? precision : null,
     recall: sharesOf(({ truePositives: k, falseNegatives }) => ({ k, n: k + falseNegatives })),
     f1: hasNegatives && overlap ? toF1(overlap) : null,
     wrong: listWrong(runs),
@@ -82,15 +83,15 @@ function countsOf(runs: LabeledRun[]): Counts {
  */
 function toF1({ value, low, high }: Estimate): Estimate {
   const f1 = (share: number | null) => (share === null ? null : (2 * share) / (1 + share));
-  return { value: f1(value) as number, low: f1(low), high: f1(high) };
+  return { value: f1(value)!, low: f1(low), high: f1(high) };
 }
 
 function listWrong(runs: LabeledRun[]): Triggering["wrong"] {
   const byPrompt = [...Map.groupBy(runs, ({ promptId }) => promptId)].sort(([a], [b]) => a.localeCompare(b));
-  return byPrompt.flatMap(([promptId, ofPrompt]) => {
-    const shouldTrigger = ofPrompt[0]?.shouldTrigger === true;
-    const triggered = ofPrompt.filter((run) => run.triggered).length;
-    const of = ofPrompt.length;
+  return byPrompt.flatMap(([promptId, runsOfPrompt]) => {
+    const shouldTrigger = runsOfPrompt[0]?.shouldTrigger === true;
+    const triggered = runsOfPrompt.filter((run) => run.triggered).length;
+    const of = runsOfPrompt.length;
     return triggered === (shouldTrigger ? of : 0) ? [] : [{ promptId, shouldTrigger, triggered, of }];
   });
 }

@@ -32,16 +32,17 @@ function listKnownWorkers(fleet: Fleet): KnownWorker[] {
 
 /** A function that stores the workers of the fleet if others are known, or away, than at the last call. */
 export function rememberChanges(fleet: Fleet, store: ((workers: KnownWorker[]) => void) | undefined): () => void {
-  const namesOf = (workers: KnownWorker[]) =>
+  // How long a worker has been away changes all the time.
+  const digestOf = (workers: KnownWorker[]) =>
     JSON.stringify(workers.map((each) => ({ ...each, awayMs: each.awayMs === null })));
-  let stored = "";
+  let storedDigest = "";
   return () => {
     const workers = listKnownWorkers(fleet);
-    const names = namesOf(workers);
-    if (names === stored || !fleet.isClaimed) return;
+    const digest = digestOf(workers);
+    if (digest === storedDigest || !fleet.isClaimed) return;
     try {
       store?.(workers);
-      stored = names;
+      storedDigest = digest;
     } catch (error) {
       fleet.log.debug({ err: error }, "could not store which workers are known");
     }

@@ -22,10 +22,8 @@ import { connectRedis, removeKey, replaceMessage } from "./redis.ts";
 
 /** How long a state waits for further changes before it is sent. */
 const stateDelayMs = 20;
-/** Workers that left and are remembered. */
-const maxAway = 1_000;
-/** Removed workers of one credential that are remembered, in case that they come back. */
-const maxRemoved = 1_000;
+/** Workers that left, and removed ones of one credential, that are remembered in case that they come back. */
+const maxRemembered = 1_000;
 /** Bytes of messages of a session that may wait to be taken, which no worker of evald reaches. */
 const maxWaitingBytes = 16 * 1024 * 1024;
 /** Runs whose faulty workers are remembered. */
@@ -47,7 +45,7 @@ export const openFleet = (url: string, version: string, waitMs: number, log: Log
   service: crypto.randomUUID() as string,
   redis: connectRedis(url, log),
   /** What each waiting run lacks: a suitable worker, or a free slot of one. */
-  waiting: new Map<object, "worker" | "slot">(),
+  waiting: new Map<SessionOrder, "worker" | "slot">(),
   /** Connected workers by ID. */
   workers: new Map<string, ConnectedWorker>(),
   /** Workers that left without being told to, by name. */
@@ -71,7 +69,8 @@ export const openFleet = (url: string, version: string, waitMs: number, log: Log
 /** A worker that is away. `heardAt`: when it last sent something, by the monotonic clock. */
 type AbsentWorker = Omit<KnownWorker, "awayMs"> & { heardAt: number };
 
-type ConnectedWorker = {
+/** A worker that is connected, of any version. */
+export type ConnectedWorker = {
   info: WorkerInfo;
   /** Name of the credential with which it connected. */
   credential: string;
@@ -82,7 +81,7 @@ type ConnectedWorker = {
   heardAt: number;
   connectedAt: number;
   queue: Queue<WorkerOrder>;
-  /** The next state that it will get. */
+  /** Of the next state that it will get. */
   timer: ReturnType<typeof setTimeout> | undefined;
 };
 
@@ -219,7 +218,12 @@ function rememberRemoved({ removedIds }: Fleet, { credential, info: { id } }: Co
   const ids = removedIds.get(credential) ?? new Set();
   removedIds.set(credential, ids);
   ids.add(id);
-  if (ids.size > maxRemoved) for (const oldest of ids.values().take(1)) ids.delete(oldest);
+  removeOldest(ids, maxRemembered);
+}
+
+/** Removes the entry that was added first if there are more than `max`. */
+function removeOldest<K>(entries: Map<K, unknown> | Set<K>, max: number): void {
+  if (entries.size > max) entries.delete(entries.keys().next().value!);
 }
 
 function logProblem({ log }: Fleet, { id, name, problem }: WorkerInfo): void {
@@ -260,7 +264,7 @@ export const toKnown = ({ name, agents, labels }: WorkerInfo) => ({ name, agents
 export function removeAbsentWorker(fleet: Fleet, worker: ConnectedWorker, why: string): void {
   const { info, credential, heardAt, isDraining } = worker;
   if (!isDraining) fleet.away.set(info.name, { ...toKnown(info), credential, heardAt });
-  if (fleet.away.size > maxAway) for (const oldest of fleet.away.keys().take(1)) fleet.away.delete(oldest);
+  removeOldest(fleet.away, maxRemembered);
   forgetWorker(fleet, worker, why);
 }
 
@@ -383,8 +387,7 @@ function failSession({ sessions }: Fleet, key: string, detail: string): void {
 export function rememberFault({ faultyWorkers }: Fleet, key: string, worker: string): void {
   const run = runOf(key);
   faultyWorkers.set(run, (faultyWorkers.get(run) ?? new Set()).add(worker));
-  if (faultyWorkers.size > maxFaultyRuns)
-    for (const oldest of faultyWorkers.keys().take(1)) faultyWorkers.delete(oldest);
+  removeOldest(faultyWorkers, maxFaultyRuns);
 }
 
 /** Removes a session; its worker stops it if it still runs. */

@@ -29,7 +29,7 @@ const headBytes = 64 * 1024;
 /** The network proxy of this machine, and the folder with its socket. */
 type Proxy = { egress: Egress; folder: string };
 
-/** The folders of a run: its workspace, and one for everything else that it stores. */
+/** The folders of a run: its workspace, and one for everything else that it needs, such as sockets and archives. */
 type RunFolders = { workspace: string; storage: string };
 
 type Machine = ReturnType<typeof openMachine>;
@@ -266,10 +266,11 @@ async function openSandbox(
     onEvent: onEgress,
   };
   const description = machine.agents[agent]?.describe();
-  const hosts = [...(description?.hosts ?? []), ...((login && description?.login?.hosts) || [])];
+  const loginHosts = login === null ? [] : (description?.login?.hosts ?? []);
+  const agentHosts = [...(description?.hosts ?? []), ...loginHosts];
   const blockedHosts = description?.blockedHosts ?? [];
   const runHosts = [...commonRun.docsUrls, ...commonRun.urls].flatMap((url) => URL.parse(url)?.hostname ?? []);
-  const vendorHosts = [...hosts, ...blockedHosts].filter((host) => !runHosts.includes(host));
+  const vendorHosts = [...agentHosts, ...blockedHosts].filter((host) => !runHosts.includes(host));
   const { maxRequests: requests, maxBytesOut: bytesOut } = task.limits;
   const { repository } = task.workspace ?? {};
   const setupUrls = [...commonRun.urls, ...(repository ? [repository.url] : []), ...hostUrlsOfSecrets(checkSecrets)];
@@ -289,7 +290,7 @@ async function openSandbox(
         folder: storage,
         egress: open({
           ...commonRun,
-          urls: [...commonRun.urls, ...hosts.map((host) => `https://${host}/`)],
+          urls: [...commonRun.urls, ...agentHosts.map((host) => `https://${host}/`)],
           limits: { requests, bytesOut },
           // What an agent exchanges with its vendor is no part of its session.
           onEvent(event) {

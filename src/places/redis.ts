@@ -110,6 +110,7 @@ export async function readMessages(
         ...names.map(() => "0"),
       );
       for (const [stream, entries] of streamEntries ?? []) {
+        // The name of the only field, and its value.
         for (const [, fields] of entries) deliver(redis, fields?.[1], stream, onMessage);
         await reader.xdel(stream, ...entries.map(([id]) => id));
       }

@@ -59,7 +59,8 @@ export async function waitUntilUnclaimed(redis: Redis, owner: string): Promise<v
     const claim: Claim | null = text === null ? null : JSON.parse(text);
     if (claim === null || claim.owner === owner) return;
     const leftMs = await redis.pttl(serviceClaim);
-    if (leftMs > lifeMs)
+    const isRenewed = leftMs > lifeMs;
+    if (isRenewed)
       throw new ConfigError(
         `The Redis server of EVALD_REDIS_URL is used by another service: ${claim.owner} (host and data directory). Stop that service, or use another Redis server.`,
       );

@@ -7,6 +7,7 @@ import type { Executor, SessionHooks, SessionOrder } from "./executor.ts";
 import {
   type Assignment,
   assignSession,
+  type ConnectedWorker,
   confirmBatch,
   dismissWorker,
   endSession,
@@ -137,26 +138,24 @@ async function serveWorkers(fleet: Fleet, owner: string, access: WorkerAccess): 
 /** Reads what workers and operators send, until the connections are closed. The stream shows with which credential a worker has sent a message. */
 function readFromWorkers(fleet: Fleet, credentials: () => WorkerCredential[]): Promise<void> {
   const { redis, log } = fleet;
-  const sources = () =>
-    new Map([sharedCredential, ...credentials().map(({ name }) => name)].map((name) => [messageStreamOf(name), name]));
-  let credentialOf = sources();
-  const reports = new Map<string, { count: number; at: number }>();
-  const reject = (stream: string) => {
-    const report = reports.get(stream) ?? { count: 0, at: Number.NEGATIVE_INFINITY };
-    reports.set(stream, report);
-    report.count++;
-    const at = performance.now();
-    if (at - report.at < reportMs) return;
-    log.warn({ stream, count: report.count }, "dropped malformed messages");
-    Object.assign(report, { count: 0, at });
-  };
+  let credentialByStream = new Map<string, string>();
   const streams = () => {
-    credentialOf = sources();
-    return [operatorRequests, ...credentialOf.keys()];
+    const names = [sharedCredential, ...credentials().map(({ name }) => name)];
+    credentialByStream = new Map(names.map((name) => [messageStreamOf(name), name]));
+    return [operatorRequests, ...credentialByStream.keys()];
+  };
+  // By stream: malformed messages since the last report, and when that was.
+  const reports = new Map<string, { count: number; reportedAt: number }>();
+  const reject = (stream: string) => {
+    const { count, reportedAt } = reports.get(stream) ?? { count: 0, reportedAt: Number.NEGATIVE_INFINITY };
+    const at = performance.now();
+    const isDue = at - reportedAt >= reportMs;
+    if (isDue) log.warn({ stream, count: count + 1 }, "dropped malformed messages");
+    reports.set(stream, isDue ? { count: 0, reportedAt: at } : { count: count + 1, reportedAt });
   };
   return readMessages(redis, streams, (message, stream, bytes) => {
     if (fleet.otherService !== null) return;
-    const credential = credentialOf.get(stream);
+    const credential = credentialByStream.get(stream);
     if (credential !== undefined && checks.message.Check(message)) receiveMessage(fleet, credential, message, bytes);
     else if (stream === operatorRequests && checks.request.Check(message))
       dismissWorker(fleet, message.worker, message.kind);
@@ -341,7 +340,17 @@ function toEvent({ event, source }: Extract<Line, { event: unknown }>): AgentEve
   return checked;
 }
 
-/** Starts a session on the least busy worker that has what it needs, preferably one on which its run had no fault. Waits for one. */
+/** The least busy of these workers that has a free slot, preferably one on which the run had no fault; undefined: all are busy. */
+function chooseWorker(fleet: Fleet, suitable: ConnectedWorker[], runId: string): ConnectedWorker | undefined {
+  const faulty = fleet.faultyWorkers.get(runId) ?? new Set();
+  const [best] = suitable
+    .map((worker) => ({ worker, share: shareInUse(fleet, worker), faults: Number(faulty.has(worker.info.name)) }))
+    .filter(({ share }) => share < 1)
+    .sort((a, b) => a.faults - b.faults || a.share - b.share);
+  return best?.worker;
+}
+
+/** Starts a session on a worker that has what it needs. Waits for one. */
 async function startSession(
   fleet: Fleet,
   order: SessionOrder,
@@ -349,8 +358,6 @@ async function startSession(
 ): Promise<Assignment> {
   const { waitMs, waiting, redis, log } = fleet;
   const needs = needsOf(order);
-  /** Identifies this wait in `waiting`. */
-  const wait = {};
   const since = performance.now();
   /** When the wait ends if no worker fits. It starts over when one did, and when Redis is back. */
   let failsAt = since + waitMs;
@@ -362,18 +369,11 @@ async function startSession(
     for (;;) {
       signal.throwIfAborted();
       const suitable = listSuitable(fleet, needs);
-      const faulty = fleet.faultyWorkers.get(runOf(order.id)) ?? new Set();
-      const [best] = suitable
-        .map((worker) => ({ worker, share: shareInUse(fleet, worker) }))
-        .filter(({ share }) => share < 1)
-        .sort(
-          (a, b) =>
-            Number(faulty.has(a.worker.info.name)) - Number(faulty.has(b.worker.info.name)) || a.share - b.share,
-        );
+      const worker = chooseWorker(fleet, suitable, runOf(order.id));
       // At once, because other sessions that wait would choose the same worker.
-      if (best) {
-        const session = assignSession(fleet, best.worker, order);
-        onStart(versionOn(best.worker.info, order.agent) ?? "");
+      if (worker) {
+        const session = assignSession(fleet, worker, order);
+        onStart(versionOn(worker.info, order.agent) ?? "");
         return session;
       }
       const at = performance.now();
@@ -383,7 +383,7 @@ async function startSession(
       if (!mayFail) failsAt = at + waitMs;
       else if (at >= failsAt)
         throw new AgentFailure("no_worker", describeLack(fleet, needs), { retryable: false, subject: needs.agent });
-      waiting.set(wait, what);
+      waiting.set(order, what);
       const state = `${what} ${mayFail}`;
       if (state !== reportedState && (what === "worker" || at - since >= briefMs)) {
         if (what === "worker") log.warn({ ...needs, reason: describeLack(fleet, needs) }, "run waits for a worker");
@@ -393,7 +393,7 @@ async function startSession(
       await Promise.race([fleet.change.promise, aborted.promise]);
     }
   } finally {
-    waiting.delete(wait);
+    waiting.delete(order);
     signal.removeEventListener("abort", abort);
   }
 }

@@ -280,7 +280,7 @@ async function runSession(worker: WorkerState, { service, since, order }: Worker
   } finally {
     sessions.delete(key);
     endedKeys.add(key);
-    if (endedKeys.size > maxEnded) for (const oldest of endedKeys.values().take(1)) endedKeys.delete(oldest);
+    if (endedKeys.size > maxEnded) endedKeys.delete(endedKeys.keys().next().value!);
     reportState(worker);
     if (sessions.size === 0) {
       worker.idle.resolve();

@@ -14,10 +14,11 @@ const maxOpen = 100;
 /** Removes private keys from a text, complete or truncated. */
 export function withoutPrivateKeys(text: string): string {
   if (!text.includes("PRIVATE KEY-----")) return text;
+  // What is left before the end of a key is the rest of one whose beginning is missing.
   const parts = text.replace(keyBlock, redactedText).split(keyEnd);
   const cleanParts = parts.slice(0, -1).map((part) => {
     let end = part.length;
-    while (end > 0 && /[A-Za-z0-9+/=\s\\]/.test(part[end - 1] as string)) end--;
+    while (end > 0 && /[A-Za-z0-9+/=\s\\]/.test(part[end - 1]!)) end--;
     return part.slice(0, end) + redactedText;
   });
   return [...cleanParts, parts.at(-1)].join("");
@@ -31,18 +32,18 @@ export function createKeyStreams() {
   /** By stream: how many lines may follow, or the start of a marker at the end of the last text. */
   const openKeys = new Map<string, { lines: number; tail: string }>();
 
-  /** How far the text continues the key, and whether the key ended there. */
-  function readKeyBody(text: string, lines: number): { length: number; lines: number; hasEnded: boolean } {
+  /** How far the text continues a key of at most so many more lines, and how many may follow; 0 if the key ended there. */
+  function readKeyBody(text: string, lines: number): { length: number; lines: number } {
     let length = 0;
     let remainingLines = lines;
     for (const line of text.split(/(?<=\n)/)) {
       const end = keyEnd.exec(line);
-      if (end) return { length: length + end.index + end[0].length, lines: 0, hasEnded: true };
-      if (remainingLines === 0 || !bodyLine.test(line)) return { length, lines: 0, hasEnded: true };
+      if (end) return { length: length + end.index + end[0].length, lines: 0 };
+      if (remainingLines === 0 || !bodyLine.test(line)) return { length, lines: 0 };
       length += line.length;
       remainingLines--;
     }
-    return { length, lines: remainingLines, hasEnded: false };
+    return { length, lines: remainingLines };
   }
 
   /** The text without the rest of a key of an earlier text of this stream. Whole keys stay: see `withoutPrivateKeys`. */
@@ -50,21 +51,19 @@ export function createKeyStreams() {
     const state = openKeys.get(stream);
     if (state === undefined && !text.includes("-----")) return text;
     openKeys.delete(stream);
-    const body = state && state.lines > 0 ? readKeyBody(text, state.lines) : { length: 0, lines: 0, hasEnded: true };
-    const rest = text.slice(body.length);
-    const tailAndRest = (state?.tail ?? "") + rest;
+    const body = state && state.lines > 0 ? readKeyBody(text, state.lines) : { length: 0, lines: 0 };
+    const [keyText, rest] = [text.slice(0, body.length), text.slice(body.length)];
+    const storedTail = state?.tail ?? "";
+    const tailAndRest = storedTail + rest;
     const start = [...tailAndRest.matchAll(keyStart)].at(-1);
     const startEnd = start ? start.index + start[0].length : -1;
     const isOpen = start !== undefined && !keyEnd.test(tailAndRest.slice(startEnd));
     const tail = isOpen ? "" : (/-----B?E?G?I?N? ?[A-Z0-9 ]{0,52}-{0,4}$/.exec(tailAndRest.slice(-80))?.[0] ?? "");
-    const lines = isOpen ? maxLines : body.hasEnded ? 0 : body.lines;
+    const lines = isOpen ? maxLines : body.lines;
     if (lines > 0 || tail !== "") openKeys.set(stream, { lines, tail });
-    if (openKeys.size > maxOpen) openKeys.delete(openKeys.keys().next().value as string);
+    if (openKeys.size > maxOpen) openKeys.delete(openKeys.keys().next().value!);
     // The start of the marker is stored already.
-    const isSplit = isOpen && start !== undefined && start.index < tailAndRest.length - rest.length;
-    return (
-      (body.length > 0 && text.slice(0, body.length).trim() !== "" ? redactedText : text.slice(0, body.length)) +
-      (isSplit ? redactedText : rest)
-    );
+    const isSplit = isOpen && start.index < storedTail.length;
+    return (keyText.trim() === "" ? keyText : redactedText) + (isSplit ? redactedText : rest);
   };
 }

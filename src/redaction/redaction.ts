@@ -20,7 +20,7 @@ import {
   valueRest,
 } from "./secret-shapes.ts";
 
-/** Credentials recognizable by their format. In JSON a letter may directly precede one, from an escape such as \\n. */
+/** Basic credentials, JSON Web Tokens and the secret keys of AWS, each with its replacement. */
 const shapes: [RegExp, string][] = [
   [/(authorization["']?\s{0,9}[:=]\s{0,9}["']?basic)\s{1,9}[A-Za-z0-9._~+/=-]{8,}/gi, `$1 ${redactedText}`],
   [/(?<![A-Za-z0-9_-]{2})eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}/g, redactedText],
@@ -57,12 +57,9 @@ function withoutNamedSecrets(text: string): string {
     const value = trimValue(separator, rawValue);
     const end = from + value.length;
     const before = text.slice(Math.max(0, match.index - 30), match.index);
+    const after = text.slice(end, end + 9);
     namedShape.lastIndex = from;
-    if (
-      value.length < minValueLength ||
-      !isNamedSecret({ before, name, separator, value, after: text.slice(end, end + 9) })
-    )
-      continue;
+    if (value.length < minValueLength || !isNamedSecret({ before, name, separator, value, after })) continue;
     output += text.slice(doneUntil, from) + redactedText;
     valueRest.lastIndex = end;
     doneUntil = end + (value.length === maxValueLength ? (valueRest.exec(text)?.[0].length ?? 0) : 0);
@@ -71,20 +68,21 @@ function withoutNamedSecrets(text: string): string {
   return output + text.slice(doneUntil);
 }
 
-type Replacer = (all: string, before: string, value: string, after: unknown) => string;
+type Replacer = (whole: string, before: string, value: string) => string;
 
 /** Credentials of known formats, and values of options, parameters and variables that are named as secrets, unless docs write them as a placeholder. */
 const withoutTokens = (text: string): string => {
   const redactUnless =
-    (isKept: (value: string, before: string) => boolean): Replacer =>
-    (all, before, value, after) =>
-      isKept(value, before) ? all : before + redactedText + (typeof after === "string" ? after : "");
-  const cleaned = text
+    (isHarmless: (value: string, before: string) => boolean): Replacer =>
+    (whole, before, value) =>
+      isHarmless(value, before) ? whole : before + redactedText;
+  let cleaned = text
     .replace(tokenShape, (token) => (isMadeUp(token) ? token : redactedText))
     .replace(bearerShape, redactUnless(isPlaceholder))
-    .replace(userShape, (all, before, user, password) => {
-      if (password !== undefined) return isPlaceholder(password) ? all : `${before}${user}:${redactedText}`;
-      return user.length >= 16 && looksSecret(user) ? before + redactedText : all;
+    .replace(userShape, (whole, before, user, password) => {
+      if (password !== undefined) return isPlaceholder(password) ? whole : `${before}${user}:${redactedText}`;
+      // A long user without a password may be a key, as in the URL of a Sentry project.
+      return user.length >= 16 && looksSecret(user) ? before + redactedText : whole;
     })
     .replace(
       cookieShape,
@@ -98,16 +96,10 @@ const withoutTokens = (text: string): string => {
       netrcShape,
       redactUnless((value) => !isBareSecret(value, "password")),
     );
-  return withoutNamedSecrets(
-    commandShapes.reduce(
-      (rest, shape) =>
-        rest.replace(
-          shape,
-          redactUnless((value) => isPlaceholder(value) || /^\d{1,5}$/.test(value)),
-        ),
-      cleaned,
-    ),
-  );
+  // A short number is a port, as in `mysql -p3306`.
+  const redactPassword = redactUnless((value) => isPlaceholder(value) || /^\d{1,5}$/.test(value));
+  for (const shape of commandShapes) cleaned = cleaned.replace(shape, redactPassword);
+  return withoutNamedSecrets(cleaned);
 };
 
 /** Encodings of a secret: plain, base64 at each of three offsets, hex, URL-encoded and JSON. */
@@ -116,6 +108,7 @@ function encodingsOf(secret: string): string[] {
   const inBase64 = [0, 1, 2].flatMap((offset) => {
     const text = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");
     // Drop characters that share bits with the neighboring text.
+    // One character has 6 bits.
     const cut = text.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6));
     return [cut, cut.replaceAll("+", "-").replaceAll("/", "_")];
   });

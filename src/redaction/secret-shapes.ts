@@ -155,7 +155,7 @@ export const isMadeUp = (token: string): boolean =>
 
 /** Words in a camel-case name. */
 const wordsOf = (value: string): string[] => value.match(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+/g) ?? [];
-/** Whether letters are too few for a word, and not one of the short words. */
+/** Whether a word is too short to be one, and none of the usual short ones. */
 const isScrap = (word: string): boolean =>
   word.length < 3 && !/^(?:id|my|to|of|in|is|by|on|or|as|at|no|ok|db|ui|ip|xo)$/i.test(word);
 
@@ -204,9 +204,11 @@ export function isNamedSecret({ before, name, separator, value, after }: NamedVa
   const isAssignment = hasTightSeparator && /(?:^|[;\s"'`])$/.test(before) && !/^secret$/i.test(name);
   // An argument in code.
   if (isAssignment && after.startsWith(",") && isIdentifier(value)) return false;
-  if (isParameter || isAssignment)
-    // Before a closing bracket, it may be an argument in code, so it has to look like a secret.
-    return !isPlaceholder(value + after.replace(/[^)\]}].*$/s, "")) || isBareSecret(value, name);
+  if (isParameter || isAssignment) {
+    // Before a closing bracket, which makes it a placeholder, it may be an argument in code, so it has to look like a secret.
+    const brackets = /^[)\]}]*/.exec(after)?.[0] ?? "";
+    return !isPlaceholder(value + brackets) || isBareSecret(value, name);
+  }
   if (/^sig$/i.test(name)) return false;
   const isVariable = /^=["']?$/.test(separator) && name === name.toUpperCase() && !/^\d{1,7}$/.test(value);
   if (isVariable) return !isPlaceholder(value) && !memberExpression.test(value);

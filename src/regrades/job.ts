@@ -76,7 +76,7 @@ async function regradeBatch(ctx: Context, lease: Lease, stop: AbortSignal): Prom
         progress = progressFrom(current.cursor);
         savedAt = performance.now();
       }
-      // Yields for as long as it worked.
+      // Yields for as long as it worked; waiting for a judge is no work.
       if (performance.now() - yieldedAt > workMs) {
         await Bun.sleep(regrade.judge === null ? performance.now() - yieldedAt : 0);
         yieldedAt = performance.now();

@@ -26,7 +26,7 @@ export const regradeJobOf = ({ id, orgId, batch }: RegradeRow): NewJob => ({
 });
 
 /** The ID of the regrade that a job serves. */
-export const regradeIdOf = ({ subject }: { subject: string }): string => subject.split("/")[0] as string;
+export const regradeIdOf = ({ subject }: { subject: string }): string => subject.split("/")[0]!;
 
 /** The methodology of the gradings that a regrade makes, for judged sessions or, without a judge, for those that no model judged. */
 export const gradingMethodologyOfRegrade = (methodology: Methodology, judge: string | null) =>

@@ -89,30 +89,22 @@ function getRegradeOfOrg({ db }: Context, org: OrgId, id: string): RegradeRow {
 }
 
 function toRegrade(ctx: Context, row: RegradeRow, status: Regrade["status"] = row.status): Regrade {
-  const {
-    id,
-    orgId,
-    batch: _batch,
-    cursor: _cursor,
-    hash: _hash,
-    failureCause,
-    failureDetail,
-    since,
-    until,
-    createdAt,
-    completedAt,
-    spentUsd,
-    ...rest
-  } = row;
-  const processed = row.unchanged + row.withoutEvents + (status === "planned" ? 0 : row.graded + row.failed);
+  const { id, orgId, promptId, methodology, judge, repeats, maxUsd, failureCause, failureDetail } = row;
+  const { total, graded, unchanged, withoutEvents, failed, unpriced, createdAt, completedAt } = row;
+  const isPlanned = status === "planned";
+  const processed = unchanged + withoutEvents + (isPlanned ? 0 : graded + failed);
+  const request = { promptId, methodology, judge, repeats, maxUsd };
+  const counts = { total, graded, unchanged, withoutEvents, failed, unpriced };
   return {
-    ...rest,
-    regradeId: status === "planned" ? null : id,
-    statusUrl: status === "planned" ? null : `${ctx.baseUrl()}/api/v1/regrades/${id}`,
+    regradeId: isPlanned ? null : id,
+    statusUrl: isPlanned ? null : `${ctx.baseUrl()}/api/v1/regrades/${id}`,
     status,
-    since: toIso(Math.max(0, since)),
-    until: toIso(Math.max(0, until)),
-    spentUsd: Number(spentUsd.toFixed(6)),
+    ...request,
+    // No report is older than the epoch.
+    since: toIso(Math.max(0, row.since)),
+    until: toIso(Math.max(0, row.until)),
+    ...counts,
+    spentUsd: Number(row.spentUsd.toFixed(6)),
     estimatedUsd: completedAt === null ? estimateRegrade(ctx, orgId as OrgId, row, processed) : 0,
     variance: judgeVarianceOf(ctx, row),
     failureReason: toFailureReason({ failureCause, failureDetail }),

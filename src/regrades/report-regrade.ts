@@ -71,7 +71,8 @@ async function regradeByJudge(
   for (const repeat of missing) {
     const judging = await judgeSession(ctx, item, id);
     const grade = await gradeSession(ctx, id, judging, methodology);
-    if (grade?.judge?.confidence == null) return { result: "failed" };
+    const hasUsableAnswer = typeof grade?.judge?.confidence === "number";
+    if (!hasUsableAnswer) return { result: "failed" };
     await storeUnderLease(ctx, lease, (tx) => addGrading(ctx, tx, report.id, { grade, repeat, judging }));
   }
   return missing.length > 0 ? { result: "graded" } : showExisting(ctx, report, regrade.hash);

@@ -25,10 +25,8 @@ export function driftOf(
   const [k, n] = [now.alarms, now.gates];
   const isHigher = n > 0 && before.gates > 0 && k / n > before.alarms / before.gates;
   if (isHigher && fisherTest({ k, n }, { k: before.alarms, n: before.gates }) < level / 3) return "rate";
-  const [wide, narrow] = [newest, earlier].map((blocks) => blocks.map(({ a, b }) => Math.abs(mean(b) - mean(a)))) as [
-    number[],
-    number[],
-  ];
+  const distanceOf = ({ a, b }: NullBlock) => Math.abs(mean(b) - mean(a));
+  const [wide, narrow] = [newest.map(distanceOf), earlier.map(distanceOf)];
   const isWider = wide.length > 0 && narrow.length > 0 && mean(wide) > mean(narrow);
   return isWider && permutationTest(wide, narrow).p < level / 3 ? "spread" : null;
 }

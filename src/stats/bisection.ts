@@ -76,8 +76,9 @@ function stepOfEnds({ last, isDeterministic }: Bisection, scores: BuildScore[]):
   // No result is significant with the runs of the first step alone.
   const next = gateSteps.find(({ runs }, i) => i > 0 && runs > done);
   if (next === undefined) return { kind: "same" };
-  const larger = Math.max(good.length, bad.length);
-  return { kind: "run", builds, runs: (builds.length === 1 ? Math.min(next.runs, larger) : next.runs) - done };
+  // The side with fewer runs catches up first.
+  const target = builds.length === 1 ? Math.min(next.runs, Math.max(good.length, bad.length)) : next.runs;
+  return { kind: "run", builds, runs: target - done };
 }
 
 /**
@@ -94,7 +95,7 @@ export function posteriorOf({ last, isDeterministic }: Bisection, scores: BuildS
   }
   const ends = scores.filter(({ build }) => build === 0 || build === last);
   if (new Set(ends.map(({ build }) => build)).size < 2)
-    return Array.from({ length: last + 1 }, (_, i) => i && 1 / last);
+    return Array.from({ length: last + 1 }, (_, i) => (i === 0 ? 0 : 1 / last));
   const byEnds = posteriorBySides(last, scores, sidesOf(ends, last));
   const best = byEnds.indexOf(Math.max(...byEnds));
   return posteriorBySides(last, scores, sidesOf(scores, best));
@@ -134,12 +135,12 @@ function sidesOf(scores: BuildScore[], first: number): Sides {
 
 /** The posterior with known sides. */
 function posteriorBySides(last: number, scores: BuildScore[], sides: Sides): number[] {
-  const most = Math.log((1 - sides.misleading) / sides.misleading);
+  const maxRatio = Math.log((1 - sides.misleading) / sides.misleading);
   const middle = (sides.unchanged + sides.changed) / 2;
   const ratios = Array.from({ length: last + 1 }, () => 0);
   for (const { build, score } of scores) {
     const ratio = ((sides.changed - sides.unchanged) * (score - middle)) / sides.variance;
-    ratios[build] = (ratios[build] ?? 0) + Math.max(-most, Math.min(most, ratio));
+    ratios[build] = (ratios[build] ?? 0) + Math.max(-maxRatio, Math.min(maxRatio, ratio));
   }
   // Builds from the first one on have the change, so its logarithm sums their ratios.
   const logs = ratios.map((_, first) =>
@@ -193,9 +194,9 @@ function nextBuildOf(design: Bisection, scores: BuildScore[], posterior: number[
   const builds = Array.from({ length: last - 1 }, (_, i) => i + 1).filter(mayRun);
   const isOpen = (build: number) => scoresOf(scores, build).length > 0 && balanceOf(build) < 0.5 - errorOf(design);
   const isBetween = (build: number) => balanceOf(build) < 0.5 - rounding;
-  const begun = builds.filter(isOpen);
-  const others = mayBegin ? builds.filter(isBetween) : [];
-  const choices = begun.length > 0 ? begun : others;
+  const openBuilds = builds.filter(isOpen);
+  const newBuilds = mayBegin ? builds.filter(isBetween) : [];
+  const choices = openBuilds.length > 0 ? openBuilds : newBuilds;
   if (choices.length === 0) return null;
   return choices.reduce((a, b) => (balanceOf(b) < balanceOf(a) - rounding ? b : a));
 }

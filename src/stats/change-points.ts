@@ -1,6 +1,6 @@
 import { cached } from "./distributions.ts";
 import { mean } from "./estimates.ts";
-import { seeded } from "./hypothesis-tests.ts";
+import { seeded, shuffled } from "./hypothesis-tests.ts";
 
 /**
  * A position at which the level of a series changed: between `index` - 1 and `index`. `p`: how often a shuffled series
@@ -67,7 +67,7 @@ function chanceOf(values: number[], split: Split, random: () => number): number 
   const observed = sizeOf(values, split) - 1e-9;
   let hits = 0;
   for (let i = 0; i < shuffles; i++) {
-    const series = accumulate(shuffle(innovations, random), correlation);
+    const series = accumulate(shuffled(innovations, random), correlation);
     const best = bestSplit(series);
     if (best && sizeOf(series, best) >= observed) hits++;
   }
@@ -86,15 +86,13 @@ function withoutSteps(values: number[], depth = 2): number[] {
 
 /** The correlation of each value with the one before. */
 function autocorrelationOf(values: number[]): number {
-  const products = values.slice(1).reduce((sum, value, i) => sum + value * (values[i] as number), 0);
+  const products = values.slice(1).reduce((sum, value, i) => sum + value * values[i]!, 0);
   return products / values.reduce((sum, value) => sum + value * value, 0);
 }
 
 /** What each value adds to its share of the one before, in an autoregression of order 1. */
 const innovationsOf = (values: number[], correlation: number): number[] =>
-  values.map((value, i) =>
-    i === 0 ? value * Math.sqrt(1 - correlation ** 2) : value - correlation * (values[i - 1] as number),
-  );
+  values.map((value, i) => (i === 0 ? value * Math.sqrt(1 - correlation ** 2) : value - correlation * values[i - 1]!));
 
 /** The series with these innovations. */
 function accumulate(innovations: number[], correlation: number): number[] {
@@ -118,9 +116,9 @@ function assumedCorrelation(observed: number, length: number): number {
   const quantiles = simulatedCorrelations(simulatedLengths.findLast((each) => each <= length) ?? length);
   const above = quantiles.findIndex((quantile) => observed <= quantile);
   if (above === 0) return 0;
-  const [to, low, high] = [correlations[above], quantiles[above - 1] as number, quantiles[above] as number];
-  if (to === undefined) return correlations.at(-1) as number;
-  const from = correlations[above - 1] as number;
+  const [to, low, high] = [correlations[above], quantiles[above - 1]!, quantiles[above]!];
+  if (to === undefined) return correlations.at(-1)!;
+  const from = correlations[above - 1]!;
   return from + (to - from) * ((observed - low) / (high - low));
 }
 
@@ -129,12 +127,12 @@ const simulatedCorrelations = cached((length) => {
   const random = seeded(length);
   let last = Number.NEGATIVE_INFINITY;
   return correlations.map((correlation) => {
-    const shown = Array.from({ length: simulations }, () => {
+    const observed = Array.from({ length: simulations }, () => {
       const innovations = Array.from({ length }, () => standardNormal(random));
       const series = accumulate(innovations, correlation);
       return autocorrelationOf(withoutSteps(series));
     });
-    last = Math.max(last, shown.sort((a, b) => a - b)[Math.floor(assumedQuantile * simulations)] as number);
+    last = Math.max(last, observed.sort((a, b) => a - b)[Math.floor(assumedQuantile * simulations)]!);
     return last;
   });
 });
@@ -149,19 +147,10 @@ function bestSplit(values: number[]): Split | null {
   let best: Split | null = null;
   let sum = 0;
   for (let index = 1; index <= n - minWindow; index++) {
-    sum += (values[index - 1] as number) - center;
+    sum += values[index - 1]! - center;
     // After subtracting the mean, the sums of both sides are opposite: √(k(n−k)/n)·|m₁ − m₂| is |sum|·√(n / (k(n−k))).
     const size = Math.abs(sum) * Math.sqrt(n / (index * (n - index)));
     if (index >= minWindow && size > (best?.size ?? 1e-9)) best = { index, size };
   }
   return best;
-}
-
-function shuffle(values: number[], random: () => number): number[] {
-  const shuffled = [...values];
-  for (let i = shuffled.length - 1; i > 0; i--) {
-    const j = Math.floor(random() * (i + 1));
-    [shuffled[i], shuffled[j]] = [shuffled[j] as number, shuffled[i] as number];
-  }
-  return shuffled;
 }

@@ -37,6 +37,7 @@ export function noncentralTail(t: number, degreesOfFreedom: number, noncentralit
   let below = 0;
   let totalWeight = 0;
   for (let j = 0; j < 10_000; j++) {
+    // Without noncentrality, only the first weight isn't 0.
     const weight = Math.exp(j * Math.log(half || Number.MIN_VALUE) - half - lnGamma(j + 1));
     below += weight * incompleteBeta(x, j + 0.5, degreesOfFreedom / 2);
     totalWeight += weight;

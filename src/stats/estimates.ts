@@ -12,7 +12,7 @@ export function median(values: number[]): number | null {
   const sorted = [...values].sort((a, b) => a - b);
   const half = sorted.length / 2;
   if (sorted.length === 0) return null;
-  return sorted.length % 2 ? (sorted[Math.floor(half)] as number) : mean(sorted.slice(half - 1, half + 1));
+  return sorted.length % 2 ? sorted[Math.floor(half)]! : mean(sorted.slice(half - 1, half + 1));
 }
 
 /**

@@ -54,8 +54,8 @@ export function stratifiedPermutationTest(strata: Stratum[]): PermutationResult 
   if (only && strata.length === 1) return permutationTest(only.a, only.b);
   const totals = strata.map(({ a, b }) => sumOf(a) + sumOf(b));
   const toDifference = (sumA: number, i: number) => {
-    const { a, b, weight } = strata[i] as Stratum;
-    return weight * (((totals[i] as number) - sumA) / b.length - sumA / a.length);
+    const { a, b, weight } = strata[i]!;
+    return weight * ((totals[i]! - sumA) / b.length - sumA / a.length);
   };
   const observed = Math.abs(sumOf(strata.map(({ a }, i) => toDifference(sumOf(a), i)))) - rounding;
   const ways = strata.reduce((all, { a, b }) => all * Math.round(Math.exp(lnChoose(a.length + b.length, a.length))), 1);
@@ -66,7 +66,7 @@ export function stratifiedPermutationTest(strata: Stratum[]): PermutationResult 
   if (ways <= maxSplits) {
     const differences = strata.map(({ a }, i) => {
       const ofStratum: number[] = [];
-      forEachSum(values[i] as number[], a.length, (sum) => ofStratum.push(toDifference(sum, i)));
+      forEachSum(values[i]!, a.length, (sum) => ofStratum.push(toDifference(sum, i)));
       return ofStratum;
     });
     forEachTotal(differences, (total) => {
@@ -78,7 +78,7 @@ export function stratifiedPermutationTest(strata: Stratum[]): PermutationResult 
   for (let draw = 0; draw < resamples; draw++) {
     let total = 0;
     for (let i = 0; i < strata.length; i++)
-      total += toDifference(randomSum(values[i] as number[], (strata[i] as Stratum).a.length, random), i);
+      total += toDifference(randomSum(values[i]!, strata[i]!.a.length, random), i);
     if (Math.abs(total) >= observed) hits++;
   }
   return sampledResult(hits, smallest);
@@ -131,9 +131,9 @@ export function signFlipTest(differences: number[], seed = resampleSeed): Permut
     let sum = 0;
     let bits = 0;
     for (let i = 0; i < n; i++) {
-      // One random number has 32 bits.
+      // Each of the 32 bits of a random number decides one sign, the lowest first.
       bits = i % 32 === 0 ? random() * 2 ** 32 : bits >>> 1;
-      sum += bits & 1 ? -(differences[i] as number) : (differences[i] as number);
+      sum += bits & 1 ? -differences[i]! : differences[i]!;
     }
     if (Math.abs(sum) >= observed) hits++;
   }
@@ -143,12 +143,12 @@ export function signFlipTest(differences: number[], seed = resampleSeed): Permut
 /** How many sign assignments have a sum of at least this size. */
 function flipsBeyond(differences: number[], size: number): number {
   if (size <= 0) return 2 ** differences.length;
-  const half = differences.length >> 1;
+  const half = Math.floor(differences.length / 2);
   const [left, right] = [signedSums(differences.slice(0, half)), signedSums(differences.slice(half))];
   // All sums occur with both signs, so those on the other side are as many. `from` only falls while the left sums rise.
   let [hits, from] = [0, right.length];
   for (const sum of left) {
-    while (from > 0 && sum + (right[from - 1] as number) >= size) from--;
+    while (from > 0 && sum + right[from - 1]! >= size) from--;
     hits += right.length - from;
   }
   return 2 * hits;
@@ -201,9 +201,10 @@ type EndsTest = { fewerSuccessesP: number | null; moreUnfinishedP: number; adjus
  * §2.3. `isJudged` false: the goal wasn't tested, so only finishing counts.
  */
 export function endsTest(strata: { a: Ends; b: Ends }[], isJudged: boolean): EndsTest {
-  // Probability of each pair of `met` and `unfinished` on side b, summed over the strata. The pairs are numbers of two digits in this base.
-  let chances = new Map<number, number>([[0, 1]]);
+  // Each pair of `met` and `unfinished` on side b is a key: a number of these two digits in this base.
   const base = 1 + strata.reduce((sum, { a, b }) => sum + a.n + b.n, 0);
+  // The probability of each pair, summed over the strata.
+  let chances = new Map<number, number>([[0, 1]]);
   for (const stratum of strata) {
     const next = new Map<number, number>();
     for (const [key, chance] of chances)
@@ -248,11 +249,11 @@ function drawsOf({ a, b }: { a: Ends; b: Ends }, base: number): [number, number]
 
 /** The p values of one family, corrected for their number, in the given order: S. Holm, Scand. J. Stat. 6 (1979) 65–70. */
 export function holm(ps: number[]): number[] {
-  const order = ps.map((_, i) => i).sort((a, b) => (ps[a] as number) - (ps[b] as number));
+  const order = ps.map((_, i) => i).sort((a, b) => ps[a]! - ps[b]!);
   const corrected: number[] = [];
   let largest = 0;
   order.forEach((index, rank) => {
-    largest = Math.max(largest, Math.min(1, (ps[index] as number) * (ps.length - rank)));
+    largest = Math.max(largest, Math.min(1, ps[index]! * (ps.length - rank)));
     corrected[index] = largest;
   });
   return corrected;
@@ -273,8 +274,8 @@ function randomSum(values: number[], k: number, random: () => number): number {
   let sum = 0;
   for (let i = 0; i < k; i++) {
     const j = i + Math.floor(random() * (values.length - i));
-    const value = values[j] as number;
-    values[j] = values[i] as number;
+    const value = values[j]!;
+    values[j] = values[i]!;
     values[i] = value;
     sum += value;
   }
@@ -284,15 +285,23 @@ function randomSum(values: number[], k: number, random: () => number): number {
 /** The sums of all choices of one value from each list. */
 function forEachTotal(lists: number[][], visit: (total: number) => void, index = 0, total = 0): void {
   if (index === lists.length) visit(total);
-  else for (const value of lists[index] as number[]) forEachTotal(lists, visit, index + 1, total + value);
+  else for (const value of lists[index]!) forEachTotal(lists, visit, index + 1, total + value);
 }
 
 /** The sums of all choices of `k` values. */
 function forEachSum(values: number[], k: number, visit: (sum: number) => void, from = 0, sum = 0): void {
   if (k === 0) visit(sum);
-  else
-    for (let i = from; i <= values.length - k; i++)
-      forEachSum(values, k - 1, visit, i + 1, sum + (values[i] as number));
+  else for (let i = from; i <= values.length - k; i++) forEachSum(values, k - 1, visit, i + 1, sum + values[i]!);
+}
+
+/** The items in random order: R. A. Fisher and F. Yates, Statistical Tables (1938), in the form of R. Durstenfeld, CACM 7 (1964) 420. */
+export function shuffled<T>(items: readonly T[], random: () => number): T[] {
+  const result = [...items];
+  for (let i = result.length - 1; i > 0; i--) {
+    const j = Math.floor(random() * (i + 1));
+    [result[i], result[j]] = [result[j]!, result[i]!];
+  }
+  return result;
 }
 
 /** Pseudo-random numbers from 0 to 1, identical on every machine: mulberry32. */

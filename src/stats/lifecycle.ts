@@ -45,7 +45,7 @@ export const missProbability = ({
   byModel,
 }: Pick<LifecycleState, "met" | "of" | "missed" | "byModel">): number => (1 - met / (byModel ? of + 1 : of)) ** missed;
 
-/** Once something is fixed, an evaluation counts only if it is met again; before it is first met, none does. */
+/** Whether an evaluation counts: before a friction point is first met, and once it is fixed, only one that meets it. */
 const counts = ({ state }: LifecycleState, { met, passed }: Evaluation): boolean =>
   met > 0 || (passed > 0 && state !== null && state !== "fixed");
 
@@ -91,8 +91,8 @@ export const currentStateOf = ({ before, evaluations }: History): LifecycleState
  */
 export function replaceEvaluations(history: History, fromId: string, replacements: Evaluation[]): History | null {
   if (fromId !== "" && fromId <= history.beforeId) return null;
-  const { before, beforeId, evaluations: kept } = fromId === "" ? emptyHistory : history;
-  const evaluations = kept.filter(({ id }) => id < fromId);
+  const { before, beforeId, evaluations: allEvaluations } = fromId === "" ? emptyHistory : history;
+  const evaluations = allEvaluations.filter(({ id }) => id < fromId);
   let state = currentStateOf({ before, beforeId, evaluations });
   for (const each of replacements) {
     if (!counts(state, each)) continue;

@@ -24,7 +24,7 @@ export function stratifiedFisherTest(strata: ShareStratum[]): { p: number; small
     const sum = chances.reduce((all, each) => (each <= limit ? all + each : all), 0);
     return Math.min(1, sum);
   };
-  return { p: asRare(chances[observed] as number), smallest: asRare(Math.min(...chances)) };
+  return { p: asRare(chances[observed]!), smallest: asRare(Math.min(...chances)) };
 }
 
 /** The probability of each number of successes on side `b`, from its smallest one on: hypergeometric. */
@@ -41,7 +41,7 @@ function convolve(one: number[], other: number[]): number[] {
   const sums = new Array<number>(one.length + other.length - 1).fill(0);
   one.forEach((p, i) => {
     other.forEach((q, j) => {
-      sums[i + j] = (sums[i + j] as number) + p * q;
+      sums[i + j] = sums[i + j]! + p * q;
     });
   });
   return sums;

@@ -41,7 +41,7 @@ export function blockInterval(prompts: number[][]): Estimate {
   const value = mean(prompts.map(mean));
   const degreesOfFreedom = prompts.reduce((sum, blocks) => sum + blocks.length - 1, 0);
   if (degreesOfFreedom === 0) return pairedInterval(prompts.flat());
-  const pooled = prompts.some(({ length }) => length === 1) ? (pooledVariance(prompts) as number) : null;
+  const pooled = prompts.some(({ length }) => length === 1) ? pooledVariance(prompts)! : null;
   const errors = prompts.map((blocks) => ({
     squared: (pooled ?? variance(blocks)) / blocks.length,
     weight: blocks.length + 1,
@@ -71,7 +71,7 @@ export function repeatsToShow(change: number, differences: number[][], level: nu
     }));
   }
   const repeats = mean(differences.map((blocks) => 1 / blocks.length));
-  const between = Math.max(0, (pooledVariance([differences.map(mean)]) as number) - within * repeats);
+  const between = Math.max(0, pooledVariance([differences.map(mean)])! - within * repeats);
   return unitsToShow(change, level, 1, (n) => ({
     error: Math.sqrt((between + within / n) / prompts),
     degreesOfFreedom: prompts - 1,
@@ -81,7 +81,7 @@ export function repeatsToShow(change: number, differences: number[][], level: nu
 /** The same for the number of prompts with as many repeats; null with fewer than six. */
 export function promptsToShow(change: number, differences: number[][], level: number): number | null {
   if (differences.length < minPrompts) return null;
-  const spread = pooledVariance([differences.map(mean)]) as number;
+  const spread = pooledVariance([differences.map(mean)])!;
   return unitsToShow(change, level, minPrompts, (n) => ({
     error: Math.sqrt(spread / n),
     degreesOfFreedom: n - 1,

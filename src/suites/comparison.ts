@@ -30,17 +30,12 @@ export function compareSuite(ctx: Context, org: OrgId, suiteId: string): SuiteCo
   const members = listMembers(ctx, org, suite);
   const runsByPrompt = new Map(members.map((member) => [member.prompt.id, readRuns(ctx, org, suite, member)]));
   const products = listProviders(ctx, org).filter(({ id }) => members.some(({ providerId }) => providerId === id));
-  const names = new Map(products.map(({ id, name }) => [id, name]));
-  const all = [...runsByPrompt.values()].flat();
-  const agents = [...new Map(all.map(({ agent, model }) => [`${agent} ${model}`, { agent, model }]))]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([, each]) => each);
-  const results = agents.flatMap(({ agent, model }) => {
-    const rows = [...names].map(([providerId, product]): ProductResult => {
-      const own = members.filter((member) => member.providerId === providerId);
-      const ofAgent = (member: Member | undefined) =>
+  const results = listAgents([...runsByPrompt.values()].flat()).flatMap(({ agent, model }) => {
+    const rows = products.map(({ id: providerId, name }): ProductResult => {
+      const ownMembers = members.filter((member) => member.providerId === providerId);
+      const runsOf = (member: Member | undefined) =>
         (runsByPrompt.get(member?.prompt.id ?? "") ?? []).filter((run) => run.agent === agent && run.model === model);
-      return { agent, model, providerId, product, ...toResult(suite, own, ofAgent) };
+      return { agent, model, providerId, product: name, ...toResult(suite, ownMembers, runsOf) };
     });
     rows.sort((a, b) => totalsOf(b.slots).judged - totalsOf(a.slots).judged || (a.product < b.product ? -1 : 1));
     const standings = standingsOf(rows.length, pairsOf(rows));
@@ -53,6 +48,12 @@ export function compareSuite(ctx: Context, org: OrgId, suiteId: string): SuiteCo
     products: results,
     changed: members.filter(({ isChanged }) => isChanged).map(({ prompt }) => nameOfPrompt(prompt)),
   };
+}
+
+/** The agents of some runs, each with its model, by name. */
+function listAgents(rows: SuiteRunRow[]): { agent: string; model: string | null }[] {
+  const agents = new Map(rows.map(({ agent, model }) => [`${agent} ${model}`, { agent, model }]));
+  return [...agents].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, agent]) => agent);
 }
 
 /** The newest ended runs of a prompt with the task that it has now, oldest first. */
@@ -99,13 +100,14 @@ function isReached({ task, outcome, score, scope, failureCause, ...run }: SuiteR
   const report = outcome === null ? null : { outcome, score, seconds: run.seconds, costUsd: run.costUsd };
   const result = goalResultOf({ report, failureCause });
   if (result === "unfinished") return false;
-  return scope !== "goal" || result === null || result === "unclear" ? null : result === "met";
+  const isJudged = scope === "goal" && (result === "met" || result === "missed");
+  return isJudged ? result === "met" : null;
 }
 
 function toResult(suite: Suite, members: Member[], runsOf: (member: Member | undefined) => SuiteRunRow[]) {
   const slots = suite.slots.map(({ slot }) => {
-    const ofSlot = members.filter((each) => each.slot === slot);
-    const member = ofSlot.findLast((each) => !each.isChanged) ?? ofSlot.at(-1);
+    const membersOfSlot = members.filter((each) => each.slot === slot);
+    const member = membersOfSlot.findLast(({ isChanged }) => !isChanged) ?? membersOfSlot.at(-1);
     return { slot, member, all: runsOf(member) };
   });
   const results = slots.map(({ slot, member, all }) => toSlotResult(slot, member, all));
@@ -149,9 +151,10 @@ const totalsOf = (slots: Totals[]): Totals => ({
 /** The median over the slots that were reached of what all runs up to the first success took. A slot with an unknown value is left out. */
 function medianToFirstSuccess(slots: { all: SuiteRunRow[] }[], name: "seconds" | "costUsd", digits: number) {
   const sums = slots.flatMap(({ all }) => {
-    const first = all.findIndex((run) => isReached(run) === true);
-    const values = all.slice(0, first + 1).map((run) => run[name]);
-    return values.length === 0 || values.includes(null) ? [] : [values.reduce<number>((sum, n) => sum + (n ?? 0), 0)];
+    const firstSuccess = all.findIndex((run) => isReached(run) === true);
+    const values = all.slice(0, firstSuccess + 1).map((run) => run[name]);
+    const isUnknown = values.length === 0 || values.includes(null);
+    return isUnknown ? [] : [values.reduce<number>((sum, value) => sum + (value ?? 0), 0)];
   });
   const estimate = medianInterval(sums);
   return estimate && rounded(estimate, digits);
@@ -165,7 +168,7 @@ function pairsOf(rows: ProductResult[]): TestedPair[] {
         const other = b.slots[at];
         return other && slot.judged > 0 && other.judged > 0 ? [[slot, other] as const] : [];
       });
-      const [first, second] = [totalsOf(both.map(([slot]) => slot)), totalsOf(both.map(([, slot]) => slot))];
+      const [first, second] = [totalsOf(both.map(([slot]) => slot)), totalsOf(both.map(([, other]) => other))];
       if (Math.min(first.judged, second.judged) < minRuns) return [];
       const p = fisherTest({ k: first.reached, n: first.judged }, { k: second.reached, n: second.judged });
       const delta = 100 * (second.reached / second.judged - first.reached / first.judged);

@@ -32,7 +32,7 @@ export function createSuitePrompts(ctx: Context, org: OrgId, suiteId: string, pr
       const { text, endGoal } = slot;
       const missing = templateVarsOf(text, endGoal, slot.title)?.find((name) => !Object.hasOwn(values, name));
       if (missing !== undefined) throw invalidField("values", `${slot.slot} needs a value for ${missing}`);
-      const used = templateVarsOf(text, endGoal) ?? [];
+      const variables = templateVarsOf(text, endGoal) ?? [];
       const declaredChecks = [...filledChecks(slot, values), ...(checksOf[slot.slot] ?? [])];
       checkAnswersStayUnknown(slot, values, declaredChecks);
       const input = {
@@ -42,7 +42,7 @@ export function createSuitePrompts(ctx: Context, org: OrgId, suiteId: string, pr
         targetProviderId: provider.id,
         limits: suite.limits,
         ...(suite.agents && { agents: suite.agents }),
-        templateDefaults: Object.fromEntries(used.map((name) => [name, values[name] ?? ""])),
+        templateDefaults: Object.fromEntries(variables.map((name) => [name, values[name] ?? ""])),
         ...(declaredChecks.length > 0 && { declaredChecks }),
         tags: [`suite:${suite.id}`],
       };

@@ -18,17 +18,18 @@ export async function runSuite(
   source: EvalSource,
 ): Promise<StartedSuite> {
   const members = listMembers(ctx, org, getSuite(ctx, org, suiteId));
-  const chosen = members.filter(({ providerId }) => providerIds?.includes(providerId) ?? true);
-  const without = providerIds?.findIndex((id) => members.every(({ providerId }) => providerId !== id)) ?? -1;
-  if (without >= 0) throw invalidField(`providerIds.${without}`, "the suite has no prompts for this provider");
-  if (chosen.length === 0) throw conflict("The suite has no prompts yet. Create them for a provider first.");
-  const changed = chosen.find(({ isChanged }) => isChanged);
+  const membersToRun = members.filter(({ providerId }) => providerIds?.includes(providerId) ?? true);
+  const unknownIndex = providerIds?.findIndex((id) => members.every(({ providerId }) => providerId !== id)) ?? -1;
+  if (unknownIndex >= 0)
+    throw invalidField(`providerIds.${unknownIndex}`, "the suite has no prompts for this provider");
+  if (membersToRun.length === 0) throw conflict("The suite has no prompts yet. Create them for a provider first.");
+  const changed = membersToRun.find(({ isChanged }) => isChanged);
   if (changed)
     throw conflict(
       `The prompt ${JSON.stringify(nameOfPrompt(changed.prompt))} differs from the suite. Undo its changes, or archive it.`,
     );
   const accepted = await ctx.commit((tx) =>
-    chosen.map(({ prompt }) => {
+    membersToRun.map(({ prompt }) => {
       const templateArgs = prompt.templateDefaults ?? {};
       return acceptEval(ctx, tx, org, prompt.id, { urlMap: {}, runs, agent, model, templateArgs, ...source });
     }),
