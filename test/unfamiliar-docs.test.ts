@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import type { Check } from "../src/agents/agent.ts";
 import { callsOf } from "../src/agents/explorer/http-calls.ts";
+import { parseSample } from "../src/agents/explorer/samples.ts";
 import { readPage } from "../src/agents/page.ts";
 import { type SiteRoute, serveSite } from "./support/site.ts";
 import { explore } from "./truth/session.ts";
@@ -155,16 +156,18 @@ test("a page of the docs may have the name of a personal page, which needs no si
   const login = `<title>Log in</title><form method="post" action="/login"><input type="password" name="p"></form>`;
   const routes: Record<string, SiteRoute> = {
     "/": {
-      body: `<h1>Gates</h1><p>${prose}${link("/settings/#speed", "Speed")} ${link("/account", "Your account")} ${link("/dashboard", "Dashboard")} ${link("/open", "Open a gate")}`,
+      body: `<h1>Gates</h1><p>${prose}${link("/settings/#speed", "Speed")} ${link("/account", "Your account")} ${link("/dashboard", "Dashboard")} ${link("/docs/account", "Accounts")} ${link("/open", "Open a gate")}`,
     },
     "/settings/": { body: `<h1>Settings</h1><h2 id="limits">Limits</h2><p>${prose}` },
     "/account": { status: 302, headers: { location: "/login?next=/account" } },
     "/login": { body: login },
     "/dashboard": { status: 401, body: login },
+    "/docs/account": { status: 401, body: login },
     "/open": { status: 401, body: login },
   };
   const subjects = async (id: string) => [...new Set((await checksOf(routes, id)).map(({ subject }) => subject))];
-  expect([await subjects("anchor-resolves"), await subjects("open-access")]).toEqual([["/settings/#speed"], ["/open"]]);
+  expect(await subjects("anchor-resolves")).toEqual(["/settings/#speed"]);
+  expect((await subjects("open-access")).sort()).toEqual(["/docs/account", "/open"]);
 });
 
 test("tabs that lead to a part of their page are empty if their panels are", async () => {
@@ -178,6 +181,7 @@ test("tabs that lead to a part of their page are empty if their panels are", asy
 test.each([
   ["<div class='tab-pane'>", "</div>"],
   ["<code-tab title='Linux'>", "</code-tab>"],
+  ["<div class='tabbed-content'><div class='tabbed-block'>", "</div></div>"],
 ])("a tab in a markup of its own is empty if nothing is in it: %s", async (start, end) => {
   const routes = (content: string) => ({
     "/": { body: `<h1>Gates</h1><p>${prose.repeat(3)}</p><div>${start}${content}${end}</div>` },
@@ -453,6 +457,7 @@ test("a page on the way that says nothing has no content, in whatever words", as
   const emptyWith = async (text: string) =>
     (await checksOf(routes(text), "page-has-content")).map(({ subject }) => subject);
   expect(await emptyWith("This page was intentionally left blank.")).toEqual(["/open"]);
+  expect(await emptyWith("")).toEqual(["/open"]);
   expect(
     await emptyWith("Turn the wheel to the left until the chain is tight, then pull the lever once.".repeat(2)),
   ).toEqual([]);
@@ -496,4 +501,46 @@ test("a call is known by its URL and method in any language", async () => {
   expect(await calls("swift", `var r = URLRequest(url: URL(string: ${url})!)\nr.httpMethod = "PATCH"`)).toEqual([
     "PATCH /v1/gates",
   ]);
+});
+
+test("line numbers in a table are no part of the code beside them", () => {
+  const codeOf = (html: string) => {
+    const { samples, markdown } = readPage(
+      "http://docs.test/",
+      "text/html",
+      `<h1>Open a gate</h1><p>${prose}</p>${html}`,
+    );
+    return samples.map(({ code, line }) => [code, markdown.split("\n")[line]]);
+  };
+  const row = (number: number, code: string) => `<tr><td class="n">${number}</td><td><span>${code}</span></td></tr>`;
+  const rows = `<pre><code><table><tbody>${row(1, "gate open")}${row(2, "")}${row(3, "gate close 4")}</tbody></table></code></pre>`;
+  expect(codeOf(rows)).toEqual([["gate open\n\ngate close 4", "gate open"]]);
+  const cells =
+    "<table><tbody><tr><td><div><pre><span>1</span>\n<span>2</span></pre></div></td><td><div><pre><code>gate open\ngate close</code></pre></div></td></tr></tbody></table>";
+  expect(codeOf(cells)).toEqual([["gate open\ngate close", "gate open"]]);
+});
+
+test("UTF-16 that nothing declares is garbled", async () => {
+  const body = new Uint8Array(Buffer.from(`<h1>Open a gate</h1><p>${prose}</p>`, "utf16le"));
+  expect((await checksOf({ "/": { body } }, "charset-matches")).length).toBe(1);
+});
+
+test("what a placeholder is the value of doesn't explain it", async () => {
+  const unexplained = async (text: string) => {
+    const body = `# Open a gate\n\n${text}\n\n\`\`\`sh\ncurl "https://api.gates.dev/open?dock=YOUR_DOCK"\n\`\`\`\n`;
+    return (await checksOf({ "/": { body, type: "text/markdown" } }, "placeholder-explained")).length;
+  };
+  expect([await unexplained(prose), await unexplained(`${prose} Each dock has a number.`)]).toEqual([1, 0]);
+});
+
+test("typographic quotes are wrong in programs, but not in their texts", async () => {
+  const isBroken = async (language: string, code: string) =>
+    (await parseSample({ language, code, line: 1, isClosed: true }))?.broken;
+  const open = (language: string, text: string) => isBroken(language, `open(${text}, 1);\nclose(2);`);
+  for (const language of ["go", "java", "php", "csharp", "rust", "cpp"])
+    expect([language, await open(language, "“north”"), await open(language, '"a “b” c"')]).toEqual([
+      language,
+      true,
+      false,
+    ]);
 });

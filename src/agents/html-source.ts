@@ -44,21 +44,35 @@ export const expandEmptyTags = (xhtml: string): string =>
     emptyTag.test(name) ? tag : `<${name}${attributes}></${name}>`,
   );
 
+/** The first of several cells of a row, with nothing in it but numbers. */
+const gutterCell =
+  /(<tr\b[^<>]*>\s*)<t[dh]\b[^<>]*>(?:\s|<(?!\/?t[dhr]\b)[^<>]*>)*\d(?:[\s\d]|<(?!\/?t[dhr]\b)[^<>]*>)*<\/t[dh]>(?=\s*<t[dh]\b)/gi;
+/** A table of one row whose first cell has numbers, and whose other one has a block of code. */
+const numberedBlock =
+  /<table\b[^<>]*>(?:\s|<(?:thead|tbody|tr)\b[^<>]*>)*<td\b[^<>]*>(?:\s|<(?!\/?(?:td|tr|table)\b)[^<>]*>)*\d(?:[\s\d]|<(?!\/?(?:td|tr|table)\b)[^<>]*>)*<\/td>\s*<td\b[^<>]*>((?:(?!<\/?(?:td|tr|table)\b)[\s\S])*?<pre\b(?:(?!<\/?(?:td|tr|table)\b)[\s\S])*)<\/td>\s*<\/tr>\s*(?:<\/(?:thead|tbody)>\s*)?<\/table>/gi;
+
+/** HTML without the tables that put a number before each line of a sample. */
+const withoutLineNumbers = (html: string): string => html.replace(numberedBlock, "$1");
+
 const blockEnds = /(?<!<\/(?:div|li|tr)>)(?<!\n(?:<\/\w+>){0,4})(?:<\/(?:div|li|tr)>)+(?!<\/(?:div|li|tr)>|[ \t]*\n)/gi;
+
+const emptySpan = /<span[^<>]*><\/span>/gi;
 
 /** Empty elements are left out, because mdream takes a line break next to them for a space. */
 const asLines = (block: string) =>
   block
+    .replace(gutterCell, "$1")
     .replace(blockEnds, "\n$&")
-    .replace(/<(\/?)(?:div|li)(?=[\s>])/gi, "<$1span")
-    .replace(/<span[^<>]*><\/span>/gi, "");
+    .replace(/<(\/?)(?:div|li|table|thead|tbody|tr|td|th)(?=[\s>])/gi, "<$1span")
+    .replace(emptySpan, "")
+    .replace(emptySpan, "");
 
 /**
  * HTML whose samples have their line breaks as text: where each line is an element of its own, only its end breaks the
  * line. Doxygen writes samples as such elements without a `<pre>` around them.
  */
 export const breakCodeLines = (html: string): string =>
-  html
+  withoutLineNumbers(html)
     .replace(/<div class="fragment">/g, '<pre class="fragment code">')
     .replace(/<\/div>(?=<!-- fragment -->)/g, "</pre>")
     .split(/(?=<pre[\s>])/i)

@@ -133,8 +133,8 @@ function enterElement(state: State, element: Element): void {
   });
 }
 
-/** Classes of the content of a tab, such as `tab-pane` and `sd-tab-content`, and elements of a builder for a tab, such as `code-tab`. */
-const panelClass = /(?:^|[\s_-])tab[_-]?(?:content|panel|pane|body)(?![\w-])/i;
+/** Classes of the content of a tab, such as `tab-pane`, `tabbed-block` and `sd-tab-content`, and elements of a builder for a tab, such as `code-tab`. */
+const panelClass = /(?:^|[\s_-])tab(?:s|bed)?[_-]?(?:content|panel|pane|body|block)(?![\w-])/i;
 const tabElement = /^(?:[a-z]+-)+tab$|^tab-(?:item|panel|pane)$/;
 
 /** Whether an element is the content of a tab by its name, without a role that says so. */

@@ -14,7 +14,10 @@ const minCharacters = 3;
 /** Whether a body is in another encoding than the one it is decoded with; null if not, or if that can't be told. */
 export function findWrongCharset(body: Uint8Array, contentType: string | null): WrongCharset | null {
   const declared = createDecoder(labelOf(body, contentType)).encoding;
-  if (declared.startsWith("utf-16") || body.every((byte) => byte < 0x80)) return null;
+  if (declared.startsWith("utf-16")) return null;
+  const actual = utf16Of(body);
+  if (actual !== null) return { declared, actual };
+  if (body.every((byte) => byte < 0x80)) return null;
   const utf8Text = new TextDecoder().decode(body);
   // The text may contain the replacement character itself.
   const shownCount = new TextDecoder("latin1").decode(body).split("ï¿½").length - 1;
@@ -27,6 +30,17 @@ export function findWrongCharset(body: Uint8Array, contentType: string | null): 
   // Text in another encoding is hardly ever valid UTF-8.
   const beyondAsciiCount = utf8Text.match(/\P{ASCII}/gu)?.length ?? 0;
   return invalidCount === 0 && beyondAsciiCount >= minCharacters ? { declared, actual: "utf-8" } : null;
+}
+
+/** UTF-16 if half of the bytes, those of one order, are the zeros that it has in ASCII text; null if not. */
+function utf16Of(body: Uint8Array): string | null {
+  const zeros = [0, 0];
+  body.forEach((byte, index) => {
+    if (byte === 0) zeros[index % 2]!++;
+  });
+  const [even, odd] = zeros as [number, number];
+  const most = Math.max(even, odd);
+  return most >= minCharacters && most > body.length / 3 ? (odd > even ? "utf-16le" : "utf-16be") : null;
 }
 
 /** Characters that windows-1252 has in place of the control characters of Latin-1, by their bytes. */

@@ -37,13 +37,25 @@ export function checkBrackets(language: GrammarName, code: string): ParseResult 
   const tag = openingOf(language, code);
   const source = `${tag}${code}\n`;
   const { text: wholeText, hasError } = codeOf(language, source);
-  if (!hasError) return language === "python" ? checkIndentation(code, wholeText) : { broken: false };
+  if (!hasError)
+    return (
+      findTypographicQuote(wholeText, source) ??
+      (language === "python" ? checkIndentation(code, wholeText) : { broken: false })
+    );
   const text = language === "cpp" ? withoutDirectives(wholeText) : wholeText;
   const quote = unclosedQuote.exec(text)?.index;
   if (quote !== undefined)
     return { broken: true, message: `${text[quote]} is never closed`, line: lineAt(source, quote) };
   const result = checkMatching(text, tag.length);
-  return result?.broken ? result : null;
+  return result?.broken ? result : findTypographicQuote(text, source);
+}
+
+/** The quotes of texts, in which no language writes its strings: whoever pastes them from a text gets an error. `text`: without strings and comments. */
+export function findTypographicQuote(text: string, source: string): ParseResult {
+  const index = text.search(/[“”]/);
+  return index < 0
+    ? null
+    : { broken: true, message: `${text[index]} is no quote of the language`, line: lineAt(source, index) };
 }
 
 /**

@@ -42,6 +42,10 @@ function placeholdersOf(sample: CodeSample): { name: string; text: string }[] {
   }));
 }
 
+/** A sample without a placeholder, and without what it is the value of: `region=YOUR_REGION` explains nothing. */
+const restOf = (code: string, placeholder: string): string =>
+  code.replace(new RegExp(`(?:[\\w-]+[=/])?${RegExp.escape(placeholder)}`, "g"), "");
+
 /** A placeholder is explained if a paragraph or a row of a page, or the rest of the sample, has all of its words. */
 function placeholderChecks(page: ReadPage, pages: ReadPage[]): Check[] {
   const paragraphs = pages.flatMap(({ markdown }) => paragraphsOf(markdown));
@@ -56,7 +60,7 @@ function placeholderChecks(page: ReadPage, pages: ReadPage[]): Check[] {
   const unexplained = new Map<string, { text: string; line: number }>();
   for (const sample of page.samples)
     for (const { name, text } of placeholdersOf(sample))
-      if (!unexplained.has(name) && !isExplained(name, sample.code.replaceAll(text, "")))
+      if (!unexplained.has(name) && !isExplained(name, restOf(sample.code, text)))
         unexplained.set(name, { text, line: lineInSample(sample, text) });
   return [...unexplained.values()].map(({ text: placeholder, line }) =>
     toCheck({

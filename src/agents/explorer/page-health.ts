@@ -25,9 +25,12 @@ const failure = (id: string, message: string, fix: string): PageFault => ({
   fix,
 });
 
-/** Pages that need sign-in or are only meant for maintainers, unless the docs have a page of that name. */
+/** Pages of other sites that need sign-in or are only meant for maintainers. */
 const personalPath = /\/(account|settings|edit|issues\/new|new\/choose|compare|dashboard)(\/|$)/i;
 export const isPersonal = (url: string): boolean => personalPath.test(new URL(url).pathname);
+/** The same on the site of the docs, which may have pages of these names in their folder. */
+const ownPersonalPath = /^\/(account|settings|dashboard)(\/|$)|\/(edit|issues\/new|new\/choose|compare)(\/|$)/i;
+const isPersonalOnOwnSite = (url: string): boolean => ownPersonalPath.test(new URL(url).pathname);
 
 /**
  * Why a page couldn't be read, by the response to its request; null if it could, or if the cause can't be determined
@@ -73,7 +76,7 @@ export function findResponseFault(url: string, fetchResult: FetchResult): PageFa
   if (edit?.kind === "hidden") return null;
   if (status >= 400 && isChallenge(url, fetchResult)) return challengeFault(url);
   if (status === 401 || status === 402 || status === 403 || status === 407)
-    return isPersonal(url)
+    return isPersonalOnOwnSite(url)
       ? null
       : failure(
           "open-access",
@@ -175,7 +178,7 @@ export function findPageFault({ url, title, problem, addresses = [url] }: Checke
       "Link to the page's current URL, or redirect the old URL to it.",
     );
   if (problem === "challenge") return challengeFault(url);
-  if (problem === "sign_in" && !addresses.some(isPersonal))
+  if (problem === "sign_in" && !addresses.some(isPersonalOnOwnSite))
     return failure(
       "open-access",
       `${url} shows a sign-in form instead of the page`,

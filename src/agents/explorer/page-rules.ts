@@ -26,9 +26,15 @@ export type PageRule = {
 
 /**
  * The number of pages of the session that contain a line of Markdown, and the links between them. `path`: the pages that were opened on the
- * way to the answer, besides the start pages.
+ * way to the answer, besides the start pages. `goal`: the stems of its words.
  */
-export type SiteContent = { lines: Map<string, number>; pages: number; graph: LinkGraph; path: Set<ReadPage> };
+export type SiteContent = {
+  lines: Map<string, number>;
+  pages: number;
+  graph: LinkGraph;
+  path: Set<ReadPage>;
+  goal: Set<string>;
+};
 
 /** A page of this many characters is more than what fits into one answer to a model. */
 const maxReadableChars = 500_000;
@@ -40,22 +46,30 @@ const minSentenceBytes = 12;
 const maxStubBytes = 30;
 /** An error page says no more than this. */
 const maxErrorBytes = 300;
+/** A link in Markdown. */
+const linkOfLine = new RegExp(String.raw`\[[^[\]]*\]${linkTarget}`, "g");
 /** Pages from which on a line of most of them belongs to their template. */
 const minPagesOfTemplate = 3;
 
-export function contentOf({ pages: opened, surveyed, graph, task }: Session): SiteContent {
+export function contentOf({ pages: opened, surveyed, graph, task, terms }: Session): SiteContent {
   const starts = new Set(task.startUrls.map(pageKey));
   const path = new Set(opened.filter(({ addresses }) => !addresses.some((address) => starts.has(pageKey(address)))));
   const lines = new Map<string, number>();
   const pages = [...opened, ...surveyed];
   for (const { markdown } of pages)
-    for (const line of new Set(markdown.split("\n"))) lines.set(line, (lines.get(line) ?? 0) + 1);
-  return { lines, pages: pages.length, graph, path };
+    for (const line of new Set(markdown.split("\n").map(toPattern))) lines.set(line, (lines.get(line) ?? 0) + 1);
+  return { lines, pages: pages.length, graph, path, goal: new Set(terms.map(({ stem }) => stem)) };
+}
+
+/** A line as other pages have it with other links, dates and numbers: "Next: [Install](…)". A line of nothing but links stays as it is. */
+function toPattern(line: string): string {
+  const pattern = line.replace(linkOfLine, "[]").replace(/\d+/g, "0");
+  return /\p{L}/u.test(pattern) ? pattern : line;
 }
 
 /** What a page says besides what most pages of the site say. */
 export const ownLinesOf = ({ markdown }: ReadPage, { lines, pages }: SiteContent): string[] =>
-  markdown.split("\n").filter((line) => pages < minPagesOfTemplate || lines.get(line)! <= pages / 2);
+  markdown.split("\n").filter((line) => pages < minPagesOfTemplate || lines.get(toPattern(line))! <= pages / 2);
 
 const withoutHeadings = (lines: string[]): string => lines.filter((line) => !line.startsWith("#")).join("\n");
 
@@ -105,9 +119,11 @@ const saysSomethingElse = (page: ReadPage, site: SiteContent): boolean =>
   lacksName(page, site) &&
   Buffer.byteLength(startOfText(withoutHeadings(ownLinesOf(page, site))).trim()) >= minSentenceBytes;
 
-/** Whether a page was opened on the way to the answer, and has no link of its own. */
+/** Whether a page was opened on the way to the answer because links to it name the goal, and has no link of its own. */
 const leadsNowhere = (page: ReadPage, site: SiteContent): boolean =>
-  site.path.has(page) && !withoutHeadings(ownLinesOf(page, site)).includes("](");
+  site.path.has(page) &&
+  !withoutHeadings(ownLinesOf(page, site)).includes("](") &&
+  namesOfPage(page, site).some((name) => toStems(name).some((stem) => site.goal.has(stem)));
 
 /** A link with nothing around it. */
 const linkLine = /^\s*(?:[-*] )?\[[^[\]]*\]\([^()\s]*\)\s*$/;
@@ -198,6 +214,7 @@ export const pageRules: PageRule[] = [
     id: "page-size",
     share: 0.5,
     onlyIfNeeded: true,
+    isForAll: (page, { path }) => path.has(page),
     findFault: ({ url, markdown: { length } }) =>
       length >= maxReadableChars
         ? {
@@ -280,10 +297,13 @@ export const pageRules: PageRule[] = [
 /** Whether a page says nothing of what the links to it and its URL say. */
 function lacksName(page: ReadPage, site: SiteContent): boolean {
   const own = new Set(toStems(`${page.title} ${ownLinesOf(page, site).join(" ")}`));
-  const names = page.addresses.flatMap((address) => [...namesOf(site.graph, address), nameInPath(address)]);
-  const words = names.flatMap(toTerms);
+  const words = namesOfPage(page, site).flatMap(toTerms);
   return words.length > 0 && !words.some(({ stem }) => own.has(stem));
 }
+
+/** The texts of the links to a page, and its names in its URLs. */
+const namesOfPage = ({ addresses }: ReadPage, { graph }: SiteContent): string[] =>
+  addresses.flatMap((address) => [...namesOf(graph, address), nameInPath(address)]);
 
 /** Whether a page leads nowhere, says nothing of its name and lacks the menu of its site. */
 function looksLikeErrorPage(page: ReadPage, site: SiteContent): boolean {

@@ -4,7 +4,7 @@ import { protobuf } from "@codemirror/legacy-modes/mode/protobuf";
 import { ruby } from "@codemirror/legacy-modes/mode/ruby";
 import { swift } from "@codemirror/legacy-modes/mode/swift";
 import { type StreamParser, StringStream } from "@codemirror/streamparser";
-import { checkMatching, type ParseResult } from "./bracket-samples.ts";
+import { checkMatching, findTypographicQuote, type ParseResult } from "./bracket-samples.ts";
 
 /** Tokenizers of editors, which tell code from strings and comments, line by line. */
 const tokenizers = { csharp, dart, kotlin, lua, protobuf, ruby, scala, swift } satisfies Record<
@@ -50,7 +50,8 @@ export function checkTokens(language: TokenizedLanguage, code: string): ParseRes
     openedIn = goesOn ? (openedIn ?? index + 1) : null;
   }
   if (openedIn !== null) return { broken: true, message: "a string is never closed", line: openedIn };
-  return checkMatching(text);
+  const result = checkMatching(text);
+  return result?.broken ? result : (findTypographicQuote(text, text) ?? result);
 }
 
 /** The number of different keywords of a language in a sample. */
