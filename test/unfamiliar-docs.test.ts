@@ -208,6 +208,7 @@ test("a page with a word in place of its content is found wherever it is", async
   const routes = { "/": about("See"), "/open": about("Open"), "/close": about("Close") };
   const found = await checksOf({ ...routes, "/hold": page("Hold", "TODO") }, "page-has-content");
   expect(found.map(({ subject }) => subject)).toEqual(["/hold"]);
+  expect(await checksOf({ ...routes, "/hold": page("Hold", "Gates hold.") }, "page-has-content")).toEqual([]);
 });
 
 test("commands after the number sign of root have a prompt, comments don't", async () => {

@@ -26,12 +26,13 @@ export type PageRule = {
 
 /**
  * The number of pages of the session that contain a line of Markdown, and the links between them. `path`: the pages that were opened on the
- * way to the answer, besides the start pages. `goal`: the stems of its words.
+ * way to the answer, besides those at `starts`, the keys of the start URLs. `goal`: the stems of its words.
  */
 export type SiteContent = {
   lines: Map<string, number>;
   pages: number;
   graph: LinkGraph;
+  starts: Set<string>;
   path: Set<ReadPage>;
   goal: Set<string>;
 };
@@ -58,7 +59,7 @@ export function contentOf({ pages: opened, surveyed, graph, task, terms }: Sessi
   const pages = [...opened, ...surveyed];
   for (const { markdown } of pages)
     for (const line of new Set(markdown.split("\n").map(toPattern))) lines.set(line, (lines.get(line) ?? 0) + 1);
-  return { lines, pages: pages.length, graph, path, goal: new Set(terms.map(({ stem }) => stem)) };
+  return { lines, pages: pages.length, graph, starts, path, goal: new Set(terms.map(({ stem }) => stem)) };
 }
 
 /** A line as other pages have it with other links, dates and numbers: "Next: [Install](…)". A line of nothing but links stays as it is. */
@@ -87,9 +88,9 @@ const startOfText = (markdown: string): string =>
 
 const linkedAddress = /\]\(<?([^()\s<>]+)/g;
 
-/** Whether Markdown of a page links what neither the page itself nor the menu of the site does. */
-function leadsFurther(content: string, { url, addresses }: ReadPage, { graph }: SiteContent): boolean {
-  const known = new Set([...addresses.map(pageKey), ...menuOf(graph)]);
+/** Whether Markdown of a page links more than the page itself, the start and the menu of the site. */
+function leadsFurther(content: string, { url, addresses }: ReadPage, { graph, starts }: SiteContent): boolean {
+  const known = new Set([...addresses.map(pageKey), ...starts, ...menuOf(graph)]);
   return [...content.matchAll(linkedAddress)].some(
     ([, address]) => URL.canParse(address!, url) && !known.has(pageKey(new URL(address!, url).href)),
   );
@@ -105,12 +106,20 @@ function lacksContent(page: ReadPage, site: SiteContent): boolean {
   return isTitle || (bytes < maxErrorBytes && lacksName(page, site));
 }
 
-/** Whether a page has a title, and a word or two where its content belongs. */
+/** Whether a page has a title, and where its content belongs a word or two that say nothing of its name. */
 function isStubOfPage(page: ReadPage, site: SiteContent): boolean {
   const own = ownLinesOf(page, site);
   const headings = own.filter((line) => /^#{1,6} /.test(line));
-  const bytes = Buffer.byteLength(startOfText(ownText(withoutHeadings(own))).trim());
-  return headings.length === 1 && bytes <= maxStubBytes && page.pictures === 0;
+  const text = startOfText(ownText(withoutHeadings(own))).trim();
+  const words = new Set(toStems(text));
+  return (
+    headings.length === 1 &&
+    Buffer.byteLength(text) <= maxStubBytes &&
+    page.pictures === 0 &&
+    !namesOfPage(page, site)
+      .flatMap(toStems)
+      .some((stem) => words.has(stem))
+  );
 }
 
 /** Whether a page has a sentence or two in place of its content, and nothing of its name: it says that something else is the case. */
@@ -119,10 +128,13 @@ const saysSomethingElse = (page: ReadPage, site: SiteContent): boolean =>
   lacksName(page, site) &&
   Buffer.byteLength(startOfText(withoutHeadings(ownLinesOf(page, site))).trim()) >= minSentenceBytes;
 
-/** Whether a page was opened on the way to the answer because links to it name the goal, and has no link of its own. */
+/** An index has more links. */
+const maxLinksOfStub = 2;
+
+/** Whether a page was opened on the way to the answer because links to it name the goal, and is no index of others. */
 const leadsNowhere = (page: ReadPage, site: SiteContent): boolean =>
   site.path.has(page) &&
-  !withoutHeadings(ownLinesOf(page, site)).includes("](") &&
+  withoutHeadings(ownLinesOf(page, site)).split("](").length - 1 <= maxLinksOfStub &&
   namesOfPage(page, site).some((name) => toStems(name).some((stem) => site.goal.has(stem)));
 
 /** A link with nothing around it. */

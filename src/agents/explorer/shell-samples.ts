@@ -17,23 +17,36 @@ export async function parseTerminalSession(code: string): Promise<ParseResult> {
   return fullResult?.broken ? result : null;
 }
 
-/** `$ `, `~/docs $ `, `(venv) $ `, `[ann@host docs]$ ` or `root@host:~# `. Without a user, a number sign starts a comment. */
+/** `$ `, `~/docs $ `, `(venv) $ `, `[ann@host docs]$ `, `root@host:~# ` or `PS C:\> `. Without a user, a number sign starts a comment. */
 const prompt =
-  /^\s*(?:\[?[\w.-]+@[\w.-][^$#\n]*#|(?:\[?[\w.-]+@[\w.-][^$#\n]*|\([\w.-]+\)\s*|[~/][\w/.~-]*\s*)?[$%❯])\s+/gm;
+  /^\s*(?:PS(?: [^>\n]*)?>|\[?[\w.-]+@[\w.-][^$#\n]*#|(?:\[?[\w.-]+@[\w.-][^$#\n]*|\([\w.-]+\)\s*|[~/][\w/.~-]*\s*)?[$%❯])\s+/gm;
 
 /** Commands of a terminal session: the text after a prompt, including continued lines; null without a prompt. */
 export function commandsOf(code: string): string | null {
   if (code.length > maxSampleChars) return null;
   const commandLines: string[] = [];
   let isContinued = false;
+  let openQuote = "";
   for (const line of code.split("\n")) {
     const withoutPrompt = line.replace(prompt, "");
     const hasPrompt = withoutPrompt !== line;
     const isCommand: boolean = hasPrompt || isContinued;
     if (isCommand) commandLines.push(hasPrompt ? withoutPrompt : line.replace(/^> ?/, ""));
-    isContinued = isCommand && line.endsWith("\\");
+    if (isCommand) openQuote = quoteAfter(withoutPrompt, hasPrompt ? "" : openQuote);
+    isContinued = isCommand && (line.endsWith("\\") || openQuote !== "");
   }
   return commandLines.length > 0 ? commandLines.join("\n") : null;
+}
+
+/** The quote of a text that goes on after a line, "" if none does. `open`: the same before the line. */
+function quoteAfter(line: string, open: string): string {
+  let quote = open;
+  for (const [match] of line.matchAll(/\\.|["']/g)) {
+    if (match.length > 1) continue;
+    if (quote === "") quote = match;
+    else if (quote === match) quote = "";
+  }
+  return quote;
 }
 
 /** What docs leave open, such as `<name>` and `[options]`: a shell would read these as redirections and patterns. */
