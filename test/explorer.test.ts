@@ -896,7 +896,7 @@ test.each([
   ["bash", "if true; then\n  x", "broken"],
   ["console", "output only", "unknown"],
   ["console", '$ git add .\n$ git commit -m "a', "broken"],
-  ["console", '$ git commit -m "a\nb"\n$ git push', "unknown"],
+  ["console", '$ git commit -m "a\nb"\n$ git push', "fine"],
   ["console", "$ npm i\nadded 1 package in 1s, don't worry ...", "fine"],
   ["python", "def", "unknown"],
   ["toml", "[a]\nb = 1", "fine"],
