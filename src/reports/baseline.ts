@@ -70,15 +70,17 @@ export function baselineOfReport(ctx: Context, org: OrgId, report: Omit<Report, 
   return baseline && toReportBaseline(report, report.score, baseline);
 }
 
-/** Whether a run has the same variant and methodology. What the variant leaves open is the same. */
-export const isSameVariant = (run: PublishedRun, variant: Omit<Variant, "promptId">): boolean =>
-  run.agent === variant.agent &&
-  run.model === variant.model &&
-  (variant.agentVersion ?? run.agentVersion) === run.agentVersion &&
-  (variant.methodology === null || variant.contextDigest === run.contextDigest) &&
-  argsKey(run.templateArgs) === argsKey(variant.templateArgs) &&
-  (variant.methodology ?? run.methodology).hash === run.methodology.hash &&
-  (variant.scope ?? scopeOf(run)) === scopeOf(run);
+/** Whether a run has the same variant and methodology. What is null in the variant may differ. */
+export function isSameVariant(run: PublishedRun, variant: Omit<Variant, "promptId">): boolean {
+  const { agentVersion, methodology, contextDigest, scope } = variant;
+  const isSameAgent = run.agent === variant.agent && run.model === variant.model;
+  const isSameVersion = agentVersion === null || agentVersion === run.agentVersion;
+  const isSameMethodology = methodology === null || methodology.hash === run.methodology.hash;
+  const isSameContext = methodology === null || contextDigest === run.contextDigest;
+  const isSameScope = scope === null || scope === scopeOf(run);
+  if (!isSameAgent || !isSameVersion || !isSameMethodology || !isSameContext || !isSameScope) return false;
+  return argsKey(run.templateArgs) === argsKey(variant.templateArgs);
+}
 
 const scopeOf = ({ scope, methodology: { judge } }: PublishedRun): Scope => comparedScope({ scope, judge });
 
