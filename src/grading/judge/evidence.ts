@@ -44,12 +44,13 @@ export function textSourceOf(
   return event.type === "error" || event.type === "limit" || event.type === "interruption" ? "world" : "agent";
 }
 
+/** Every text in an event, one line each, plus the whole event as shown to a judge. */
+export const gatherText = (event: SessionEvent): string =>
+  [...stringsIn(fieldsOf(event)).map(normalizedLine), toLine(event, Number.POSITIVE_INFINITY)].join("\n");
+
 const textCache = new WeakMap<SessionEvent, string>();
 
-/**
- * Every text in an event, one line each, plus the whole event as shown to a judge. Kept with the event, because claims and
- * addresses are looked up in the same events again and again.
- */
+/** What `gatherText` returns, kept with the event: claims cite the same events again and again. */
 export function textOf(event: SessionEvent): string {
   const cached = textCache.get(event);
   if (cached !== undefined) return cached;
@@ -58,14 +59,10 @@ export function textOf(event: SessionEvent): string {
   return text;
 }
 
-function gatherText(event: SessionEvent): string {
-  const strings: string[] = [];
-  const gather = (value: unknown): void => {
-    if (typeof value === "string") strings.push(normalizedLine(value));
-    else if (value !== null && typeof value === "object") for (const each of Object.values(value)) gather(each);
-  };
-  gather(fieldsOf(event));
-  return `${strings.join("\n")}\n${toLine(event, Number.POSITIVE_INFINITY)}`;
+/** All strings in a JSON value, in order. */
+export function stringsIn(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  return value !== null && typeof value === "object" ? Object.values(value).flatMap(stringsIn) : [];
 }
 
 /** The fields that only events of this type have. */

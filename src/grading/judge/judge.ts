@@ -4,7 +4,7 @@ import { invalidInput } from "../../schema.ts";
 import { milestonesOf } from "../events.ts";
 import type { JudgedPart } from "../grade.ts";
 import { normalizedLine, oneLine } from "../text.ts";
-import { minQuoteChars, partsOf, textOf, textSourceOf } from "./evidence.ts";
+import { gatherText, minQuoteChars, partsOf, stringsIn, textOf, textSourceOf } from "./evidence.ts";
 import { type Proof, proofFinder } from "./proof.ts";
 import { Answer, truncateAnswer } from "./rubric.ts";
 
@@ -82,14 +82,14 @@ export function readAnswer(output: unknown, goal: string, session: SessionEvent[
   const error = Value.Errors(Answer, output).First();
   if (error) return { answer: null, objection: invalidInput(error, "answer").detail };
   const answer = truncateAnswer(output as Answer);
-  const { dropped } = checkParts(answer, partsOf(goal), session, addressFilter(session));
+  const { dropped } = checkParts(answer, partsOf(goal), session, addressFilter(session, answer));
   return { answer, objection: dropped.length > 0 ? dropped.join("; ") : null };
 }
 
 /** The verdict of an answer, without the claims that no event proves. */
 function checkAnswer(rawAnswer: Answer, goal: string[], session: SessionEvent[]): Verdict {
   const answer = truncateAnswer(rawAnswer);
-  const removeUnknownUrls = addressFilter(session);
+  const removeUnknownUrls = addressFilter(session, answer);
   const { parts, dropped: droppedParts } = checkParts(answer, goal, session, removeUnknownUrls);
   const { frictions, dropped: droppedFrictions } = checkFrictions(answer, session, removeUnknownUrls);
   const { whatWorked, whatDidnt } = answer.summary;
@@ -217,22 +217,32 @@ const address =
 /** Addresses that one session is searched for. Honest texts of a model have a handful. */
 const maxAddresses = 100;
 
-/** Removes URLs that don't occur in a session, and all URLs after the first hundred different ones, from a model's texts. */
-export function addressFilter(session: SessionEvent[]): (text: string) => string {
-  const occurrences = new Map<string, boolean>();
-  function occursInSession(url: string): boolean {
-    const isKnown = occurrences.has(url);
-    if (!isKnown && occurrences.size >= maxAddresses) return false;
-    const occurs = occurrences.get(url) ?? session.some((event) => textOf(event).includes(url));
-    occurrences.set(url, occurs);
-    return occurs;
+/**
+ * Removes URLs that don't occur in a session, and all URLs after the first hundred different ones, from a model's texts. `texts`: what the texts are
+ * in, such as an answer. All of their URLs are looked up in one pass, since the texts of a large session take several times its memory.
+ */
+export function addressFilter(session: SessionEvent[], texts: unknown): (text: string) => string {
+  const urls = stringsIn(texts).flatMap((text) => text.normalize("NFKC").match(address) ?? []);
+  const missing = new Set([...new Set(urls.map(trimUrl))].slice(0, maxAddresses));
+  const occurring = new Set<string>();
+  for (const event of session) {
+    if (missing.size === 0) break;
+    const eventText = gatherText(event);
+    for (const url of missing)
+      if (eventText.includes(url)) {
+        missing.delete(url);
+        occurring.add(url);
+      }
   }
   return (text) =>
     text.normalize("NFKC").replace(address, (url) => {
-      const trimmedUrl = url.replace(/[)\]}>"'`.,;:!?*_]+$/, "");
-      return occursInSession(trimmedUrl) ? url : `[URL removed]${url.slice(trimmedUrl.length)}`;
+      const trimmedUrl = trimUrl(url);
+      return occurring.has(trimmedUrl) ? url : `[URL removed]${url.slice(trimmedUrl.length)}`;
     });
 }
+
+/** A URL without the punctuation of its sentence. */
+const trimUrl = (url: string) => url.replace(/[)\]}>"'`.,;:!?*_]+$/, "");
 
 /** The outcome according to a verdict: one unmet part decides; an unclear one leaves it open. */
 export function outcomeOf({ parts }: Verdict): "succeeded" | "goal_not_met" | "not_judged" {
