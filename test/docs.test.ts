@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { isReadable, readPage, toMarkdown } from "../src/agents/page.ts";
+import { isReadable, readPage } from "../src/agents/page.ts";
 
 const at = "https://docs.test/guide/start.html";
 const html = (body: string, head = "<title>T</title>") =>
@@ -345,11 +345,12 @@ test("a sample has its line also in a table, between line numbers and without a 
 });
 
 test("the text of a page is Markdown with absolute links, without navigation", () => {
-  const text = toMarkdown(
+  const { markdown: text } = readPage(
+    at,
+    "text/html",
     html(
       `<nav>${"Menu ".repeat(50)}</nav><main><h1>A</h1><p>${"word ".repeat(60)}<a href="b.html">b</a></p><table><tr><th>x</th></tr><tr><td>1</td></tr></table></main>`,
     ),
-    at,
   );
   expect([text.includes("Menu"), text.includes("[b](https://docs.test/guide/b.html)"), text.includes("| x |")]).toEqual(
     [false, true, true],

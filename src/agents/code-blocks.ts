@@ -50,7 +50,7 @@ export function onCodeBlocks(rewriter: HTMLRewriter, blocks: CodeBlock[]): void 
 /** What each element says about code, by selector. Selectors never refer to a parent, because nested elements would take quadratic time. */
 const elementHandlers: Record<string, (state: State, element: Element) => void> = {
   "div[class], figure[class], div[data-language], figure[data-language]": ({ wrappers }, element) => {
-    const language = languageOf(element, true) ?? wrappers.at(-1)?.language ?? null;
+    const language = languageOf(element, "wrapper") ?? wrappers.at(-1)?.language ?? null;
     const wrapper = { language, classes: element.getAttribute("class") ?? "" };
     onContent(
       element,
@@ -61,7 +61,7 @@ const elementHandlers: Record<string, (state: State, element: Element) => void> 
   pre: startBlock,
   code(state, element) {
     if (keepsLines.test(element.getAttribute("style") ?? "")) startBlock(state, element);
-    const language = languageOf(element, false);
+    const language = languageOf(element, "block");
     // A block may hold the same sample in several languages, of which readers see one.
     if (state.open && language !== null && state.open.code.trim() !== "") {
       const { isWrong, tagName } = state.open;
@@ -91,7 +91,7 @@ const elementHandlers: Record<string, (state: State, element: Element) => void> 
 const noLanguage = /^(?:text-wrap|default|wrapper|container|notranslate|none)$/;
 
 /** `language-js`, `lang-js`, `highlight-source-js`, `sourceCode js`, `brush: js`, `mw-highlight-lang-js`, `data-lang="js"`; of a block itself, also `js`. */
-function languageOf(element: Element, isWrapper: boolean): string | null {
+function languageOf(element: Element, kind: "block" | "wrapper"): string | null {
   for (const name of ["data-language", "data-lang"]) {
     const value = element.getAttribute(name)?.trim().toLowerCase();
     if (value) return value;
@@ -103,7 +103,10 @@ function languageOf(element: Element, isWrapper: boolean): string | null {
     /(?:^|\s)brush:\s*([\w+#-]+)/.exec(`${classes} ${parameters}`)?.[1] ??
     /(?:^|\s)sourcecode\s+([\w+#.-]+)/.exec(classes)?.[1];
   if (languageInClass !== undefined && !noLanguage.test(languageInClass)) return languageInClass;
-  const words = [/-lang(?:uage)?-([\w+#]+)/.exec(classes)?.[1] ?? "", ...(isWrapper ? [] : classes.split(/\s+/))];
+  const words = [
+    /-lang(?:uage)?-([\w+#]+)/.exec(classes)?.[1] ?? "",
+    ...(kind === "block" ? classes.split(/\s+/) : []),
+  ];
   return words.find(isLanguageName) ?? null;
 }
 
@@ -113,7 +116,7 @@ function startBlock(state: State, element: Element): void {
   const ownClasses = element.getAttribute("class") ?? "";
   state.open = {
     tagName: element.tagName.toLowerCase(),
-    language: languageOf(element, false) ?? wrappers.at(-1)?.language ?? null,
+    language: languageOf(element, "block") ?? wrappers.at(-1)?.language ?? null,
     code: "",
     isWrong: [ownClasses, wrappers.at(-1)?.classes ?? ""].some((classes) => wrongMark.test(classes)),
     isPlain: ![ownClasses, ...wrappers.slice(-2).map(({ classes }) => classes)].some((classes) =>

@@ -17,8 +17,10 @@ export function createUrlClassifier(starts: string[], product: string | null) {
   return (url: URL): UrlGroup => {
     const isDocs = isDocsHost(url);
     if (!productUrl) return isDocs ? "shared" : "product";
-    if (url.host !== productUrl.host)
-      return isDocs ? "docs" : url.hostname.endsWith(`.${productUrl.hostname}`) ? "product" : "other";
+    if (url.host !== productUrl.host) {
+      if (isDocs) return "docs";
+      return url.hostname.endsWith(`.${productUrl.hostname}`) ? "product" : "other";
+    }
     if (!isDocs) return "product";
     const productFolder = folderOf(productUrl);
     const hasOwnFolder = docs.every(

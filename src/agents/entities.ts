@@ -15,13 +15,15 @@ const charactersByName = new Map([
   ...namedReferences.matchAll(/(\w+) (\S)/g).map(([, name, character]): [string, string] => [name!, character!]),
 ]);
 
+const lastCodePoint = 0x10ffff;
+
 /** Decodes character references. A no-break space becomes a plain space, as when copying from a browser. */
 export function decodeEntities(raw: string): string {
   return raw
     .replace(/&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z]+));/g, (whole, decimal, hex, name) => {
       if (name) return charactersByName.get(name) ?? whole;
       const point = decimal ? Number(decimal) : Number.parseInt(hex, 16);
-      return point > 0 && point <= 0x10ffff ? String.fromCodePoint(point) : whole;
+      return point > 0 && point <= lastCodePoint ? String.fromCodePoint(point) : whole;
     })
     .replaceAll("\u00a0", " ");
 }

@@ -5,7 +5,13 @@ const maxErrorChars = 3000;
 const errorTitle =
   /^\W*(error\W*)?404\W*$|^\W*(error\W*)?404\b.{0,12}\b(not found|error)\W*$|^\W*(the )?(page|seite|document|file)( was| could| you requested (was|could))? ?(not|nicht)( be)? (found|gefunden)\b|^\W*not found\W*$|page (doesn.t|does not|no longer) exists?|(can|could)( ?not|n.t) (find|be found)|^page introuvable|^p[aá]gina no encontrada|^pagina non trovata|^ページが見つかりません|^(页面|頁面)(不存在|未找到|找不到)|^找不到(页面|頁面)/i;
 
-type PageContent = { title: string; markdown: string; headings: { text: string }[]; samples: unknown[] };
+type PageContent = {
+  title: string;
+  markdown: string;
+  headings: { text: string }[];
+  samples: unknown[];
+  isUnlisted: boolean;
+};
 
 /** Whether a page says that there is no page at its URL, by its title or its only headings. */
 export function isErrorPage({ title, markdown, headings, samples }: PageContent): boolean {
@@ -21,10 +27,5 @@ export function isErrorPage({ title, markdown, headings, samples }: PageContent)
  * The problem of an error page with a success status. Some hosts send it because agents don't read the text of a 404: it suggests other pages,
  * and asks not to be listed.
  */
-export const problemOfErrorPage = ({
-  isUnlisted,
-  markdown,
-}: {
-  isUnlisted: boolean;
-  markdown: string;
-}): "missing" | "soft_404" => (isUnlisted && markdown.includes("](") ? "missing" : "soft_404");
+export const problemOfErrorPage = ({ isUnlisted, markdown }: PageContent): "missing" | "soft_404" =>
+  isUnlisted && markdown.includes("](") ? "missing" : "soft_404";

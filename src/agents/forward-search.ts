@@ -1,11 +1,12 @@
 /** Finds parts of a text from positions that only grow, each part with one pass over `text`. Returns -1 if there is none. */
 export function createForwardSearch(text: string): (part: string, from: number) => number {
-  const found = new Map<string, number>();
+  const positions = new Map<string, number>();
   return (part, from) => {
-    const last = found.get(part) ?? 0;
-    if (last < 0 || last >= from) return last;
+    const last = positions.get(part);
+    // It does not occur any more, or not before there.
+    if (last !== undefined && (last < 0 || last >= from)) return last;
     const next = text.indexOf(part, from);
-    found.set(part, next);
+    positions.set(part, next);
     return next;
   };
 }

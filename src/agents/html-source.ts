@@ -3,6 +3,7 @@ import { onContent } from "./code-blocks.ts";
 /** What may be in the head of a page, and which of it has content up to its end tag. */
 const headElement =
   /<(?:(base|basefont|bgsound|link|meta)|(title|noscript|noframes|style|script|template))(?=[\s/>])/iy;
+/** What browsers skip in a head: space, comments, the doctype, `<html>`, and most end tags. */
 const skipped =
   /(?:\s|<!--[\s\S]*?(?:-->|$)|<!doctype[^>]*>|<html(?=[\s>])[^>]*>|<\/(?!head\b|body\b|html\b|br\b)[^>]*>)+/iy;
 
@@ -54,6 +55,7 @@ const numberedBlock =
 /** HTML without the tables that put a number before each line of a sample. */
 const withoutLineNumbers = (html: string): string => html.replace(numberedBlock, "$1");
 
+/** End tags such as `</div></li>` that end a line without a line break before or after them. */
 const blockEnds = /(?<!<\/(?:div|li|tr)>)(?<!\n(?:<\/\w+>){0,4})(?:<\/(?:div|li|tr)>)+(?!<\/(?:div|li|tr)>|[ \t]*\n)/gi;
 
 const emptySpan = /<span[^<>]*><\/span>/gi;

@@ -38,7 +38,8 @@ const isTypeScript = (name: string): boolean => /^(?:typescript|m?ts|cts|tsx)$/.
 /** What a sample with this label is called in prose: by its language, and as code, a command or a query. */
 export function namesOfSample(label: string): string[] {
   const family = familyByName.get(label);
-  if (family === undefined) return isTextLabel(label) ? [] : label === "sql" ? [label, "query"] : [label];
+  if (isTextLabel(label)) return [];
+  if (family === undefined) return label === "sql" ? [label, "query"] : [label];
   if (commandFamilies.includes(family)) return ["command", "shell", "code"];
   const names = families[family].filter((name) => family !== "script" || isTypeScript(name) === isTypeScript(label));
   return dataFamilies.includes(family) ? names : [...names, "code"];
@@ -50,11 +51,11 @@ const textLabels = ["text", "txt", "plain", "plaintext", "output", "none", "nohi
 export const isTextLabel = (label: string): boolean => textLabels.includes(label);
 
 /** Languages that can't be parsed, but that documentation often shows. */
-const others =
+const otherNames =
   "irb fsharp vb groovy elixir erlang haskell perl r julia clojure ocaml elm zig nim objc objective-c graphql gql hcl terraform sql xml html css scss less vue svelte ini properties conf env dotenv diff http nginx dockerfile docker makefile cmake powershell ps1 fish batch bat json5 jsonc solidity jinja markdown md mdx".split(
     " ",
   );
-const knownNames = new Set([...familyByName.keys(), ...textLabels, ...others]);
+const knownNames = new Set([...familyByName.keys(), ...textLabels, ...otherNames]);
 
 /** Whether a word is the name of a language. */
 export const isLanguageName = (word: string): boolean => knownNames.has(word);

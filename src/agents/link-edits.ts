@@ -15,6 +15,7 @@ const maxEdits = 50;
 /** Words that name no page. */
 const vagueText =
   /^(here|this|this page|link|docs|documentation|home|next|previous|back|more|details|page|(read|learn|see) more|click here)$/i;
+/** The target of a link as it is written, without its title: in Markdown, in HTML, as `[name]: target`, or in a sitemap. */
 const rawTarget = /(?:\]\(\s*<?|href="|<|^ {0,3}\[[^\]]{1,300}\]:\s*<?|<loc>)([^\s()<>"]{1,2000})/g;
 
 /**
@@ -24,13 +25,14 @@ const rawTarget = /(?:\]\(\s*<?|href="|<|^ {0,3}\[[^\]]{1,300}\]:\s*<?|<loc>)([^
 export function suggestLinkEdits(deadLinks: DeadLink[], pages: LinkSource[], listings: LinkSource[]): LinkEdit[] {
   if (deadLinks.length === 0) return [];
   const links = pages.flatMap(({ markdown, url }) => markdownLinks(markdown, new Set(), [], url));
-  const byKey = new Map(pages.map((page) => [pageKey(page.url), page]));
+  const pagesByKey = new Map(pages.map((page) => [pageKey(page.url), page]));
+  // Most dead links have no correction.
   const edits = deadLinks.slice(0, maxEdits * 4).flatMap(({ url, foundOn }): LinkEdit[] => {
     const source = [...pages, ...listings].find((each) => pageKey(each.url) === pageKey(foundOn));
     const rawLink = source && findRawLink(url, source);
     if (!rawLink) return [];
     const linkTexts = markdownLinks(source.markdown, new Set(), [], source.url).filter((link) => isSame(link.url, url));
-    const page = findIntendedPage(url, new Set(linkTexts.map(({ text }) => normalizeText(text))), byKey, links);
+    const page = findIntendedPage(url, new Set(linkTexts.map(({ text }) => normalizeText(text))), pagesByKey, links);
     return page === null
       ? []
       : [{ ...rawLink, url: source.url, target: url, expected: toLinkForm(page, rawLink.found, source.url) }];
@@ -60,26 +62,29 @@ function findRawLink(url: string, { markdown, url: base }: LinkSource) {
 function findIntendedPage(
   deadUrl: string,
   linkTexts: Set<string>,
-  pages: Map<string, LinkSource>,
+  pagesByKey: Map<string, LinkSource>,
   links: { url: string; text: string }[],
 ): string | null {
-  const [origin, folder, name] = partsOf(deadUrl);
-  const hasLinkText = (text: string) =>
-    linkTexts.has(normalizeText(text)) && !vagueText.test(normalizeText(text)) && normalizeText(text).length > 2;
-  const pageParts = [...pages.values()].map(({ url, title }) => ({ url, title, parts: partsOf(url) }));
-  const similarPages = pageParts.filter(({ parts }) => parts[0] === origin && name.length > 3);
+  const dead = partsOf(deadUrl);
+  const hasLinkText = (text: string) => {
+    const words = normalizeText(text);
+    return linkTexts.has(words) && !vagueText.test(words) && words.length > 2;
+  };
+  const pageParts = [...pagesByKey.values()].map(({ url, title }) => ({ url, title, parts: partsOf(url) }));
+  const similarPages = pageParts.filter(({ parts }) => parts.origin === dead.origin && dead.name.length > 3);
+  const maxDifferences = dead.name.length < 8 ? 1 : 2;
   const candidateUrls = [
     links.filter(({ url, text }) => hasLinkText(text) && !isSame(url, deadUrl)).map(({ url }) => url),
     pageParts
       .filter(({ title }) => hasLinkText(title) || hasLinkText(title.split(/\s+[|–—·-]\s+/)[0] ?? ""))
       .map(({ url }) => url),
-    similarPages.filter(({ parts }) => parts[2] === name).map(({ url }) => url),
+    similarPages.filter(({ parts }) => parts.name === dead.name).map(({ url }) => url),
     similarPages
-      .filter(({ parts }) => parts[1] === folder && isSimilar(parts[2], name, name.length < 8 ? 1 : 2))
+      .filter(({ parts }) => parts.folder === dead.folder && isSimilar(parts.name, dead.name, maxDifferences))
       .map(({ url }) => url),
   ];
   for (const urls of candidateUrls) {
-    const candidates = new Set(urls.flatMap((url) => pages.get(pageKey(url.replace(/#.*$/s, "")))?.url ?? []));
+    const candidates = new Set(urls.flatMap((url) => pagesByKey.get(pageKey(url.replace(/#.*$/s, "")))?.url ?? []));
     const [onlyUrl] = candidates;
     if (onlyUrl !== undefined && candidates.size === 1 && !isSame(onlyUrl, deadUrl)) return onlyUrl;
   }
@@ -89,21 +94,15 @@ function findIntendedPage(
 const normalizeText = (text: string) => text.replace(/\s+/g, " ").trim().toLowerCase();
 
 /** Origin, folder and name of a page, without its extension. */
-function partsOf(url: string): [origin: string, folder: string, name: string] {
+function partsOf(url: string): { origin: string; folder: string; name: string } {
   const { origin, pathname } = new URL(url);
   const path = pathname.replace(/\/(index(\.\w+)?)?$/i, "");
   const nameStart = path.lastIndexOf("/") + 1;
-  return [
-    origin,
-    path.slice(0, nameStart),
-    path
-      .slice(nameStart)
-      .replace(/\.(html?|mdx?)$/i, "")
-      .toLowerCase(),
-  ];
+  const fileName = path.slice(nameStart).toLowerCase();
+  return { origin, folder: path.slice(0, nameStart), name: fileName.replace(/\.(html?|mdx?)$/, "") };
 }
 
-/** Whether two words differ in at most `maxDifferences` letters that were added, removed or replaced. */
+/** Whether two words differ in at most `maxDifferences` letters that were added, removed or replaced (Levenshtein distance). */
 function isSimilar(a: string, b: string, maxDifferences: number): boolean {
   if (Math.abs(a.length - b.length) > maxDifferences) return false;
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);

@@ -64,15 +64,15 @@ function componentLinks(lines: string[]): { index: number; target: string; text:
   const text = lines.map((line) => line.slice(0, maxLine)).join("\n");
   let index = 0;
   let scannedChars = 0;
-  return [...text.matchAll(/<([A-Z]\w{0,40})\s[^<>]{0,500}?href="([^"{\n]{1,2000})"/g)].map(
-    ({ 0: tag, 1: name, 2: target, ...match }) => {
-      for (; scannedChars < match.index; scannedChars++) if (text[scannedChars] === "\n") index++;
-      const rest = text.slice(match.index, match.index + 1000);
-      const closing = /^[^<>]*\/>/.test(rest.slice(tag.length)) ? -1 : rest.indexOf(`</${name}>`);
-      const inside = rest.slice(tag.length, Math.max(tag.length, closing)).replace(/^[^<>]*>/, "");
-      return { index, target: target!, text: /title="([^"]{1,300})"/.exec(rest)?.[1] ?? "", context: inside };
-    },
-  );
+  return [...text.matchAll(/<([A-Z]\w{0,40})\s[^<>]{0,500}?href="([^"{\n]{1,2000})"/g)].map((match) => {
+    const [tag, name, target = ""] = match;
+    for (; scannedChars < match.index; scannedChars++) if (text[scannedChars] === "\n") index++;
+    const component = text.slice(match.index, match.index + 1000);
+    const isEmpty = /^[^<>]*\/>/.test(component.slice(tag.length));
+    const end = isEmpty ? -1 : component.indexOf(`</${name}>`);
+    const context = component.slice(tag.length, Math.max(tag.length, end)).replace(/^[^<>]*>/, "");
+    return { index, target, text: /title="([^"]{1,300})"/.exec(component)?.[1] ?? "", context };
+  });
 }
 
 /** Lines that start a block. */
@@ -89,6 +89,9 @@ function contextOf(lines: string[], index: number, at: number): string {
   return `${before.slice(-contextReach)} ${line} ${after.slice(0, contextReach)}`;
 }
 
+const maxTextChars = 500;
+const maxTargetChars = 2000;
+
 /**
  * `[text](target)`. The text may contain images; images themselves aren't links. Searches backwards for the opening
  * bracket, within limits.
@@ -97,12 +100,12 @@ function* inlineLinks(line: string): Generator<{ text: string; target: string; a
   for (let close = line.indexOf("]("); close >= 0; close = line.indexOf("](", close + 2)) {
     let depth = 1;
     let open = close - 1;
-    for (const last = Math.max(0, close - 500); open >= last; open--) {
+    for (const last = Math.max(0, close - maxTextChars); open >= last; open--) {
       if (line[open] === "]") depth++;
       else if (line[open] === "[" && --depth === 0) break;
     }
     if (depth > 0 || line[open - 1] === "!") continue;
-    const rest = line.slice(close + 2, close + 2002).trimStart();
+    const rest = line.slice(close + 2, close + 2 + maxTargetChars).trimStart();
     const target = rest.startsWith("<") ? /^<([^<>]*)>/.exec(rest)?.[1] : /^(?:[^\s()]|\([^\s()]*\))*/.exec(rest)?.[0];
     if (target) yield { text: line.slice(open + 1, close), target, at: open };
   }

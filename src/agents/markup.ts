@@ -49,7 +49,8 @@ type Block = {
   /** The heading above it. */
   heading: string;
   isHeading: boolean;
-  blankFrom: number;
+  /** Where its last element starts in its text. */
+  lastStart: number;
   lastTag: string;
   /** Links in it, with the start and the end of their texts. */
   links: { link: DocLink; start: number; end: number }[];
@@ -72,7 +73,7 @@ export function readMarkup(html: string, url: string): Markup {
     redirect: null,
     robots: "",
   };
-  const block: Block = { text: "", heading: "", isHeading: false, blankFrom: 0, lastTag: "", links: [] };
+  const block: Block = { text: "", heading: "", isHeading: false, lastStart: 0, lastTag: "", links: [] };
   const state: State = { page, url, base: url, isTitleOpen: true, scripts: "", hidden: 0, link: null, block };
   for (const [selector, read] of Object.entries(elementReaders))
     rewriter.on(selector, { element: (element) => read(state, element) });
@@ -158,6 +159,7 @@ const textReaders: Record<string, (state: State, chunk: HTMLRewriterTypes.Text) 
 
 /** Scripts of pages that only redirect are short. */
 const maxScriptChars = 5000;
+/** `location = "/new"`, `window.location.replace('/new')`; what may follow is the query or the fragment of the page, as in `+ location.hash`. */
 const opensUrl =
   /(?<![\w.$])(?:(?:window|document|self|top|parent)\.)?location(?:\.href)?\s*(?:=\s*|\.(?:replace|assign)\(\s*)(["'`])([^"'`\s]+)\1(?!\s*\+(?!\s*(?:\w+\.)?location\.(?:hash|search)))/;
 
@@ -197,17 +199,21 @@ function addText({ hidden, block }: State, text: string): void {
   if (block.text.length < maxBlock) block.text += text;
 }
 
+/** Whether a block goes on in an element. */
+function continuesIn({ lastTag, text, lastStart }: Block, tag: string): boolean {
+  if (tag === "dd") return lastTag !== "dd";
+  if (tag === "td" || tag === "th") return true;
+  return continuingTag.test(lastTag) && text.slice(lastStart).trim() === "";
+}
+
 /** Starts another block, or goes on with this one. */
 function enterBlock(block: Block, tag: string): void {
-  const continues =
-    tag === "dd"
-      ? block.lastTag !== "dd"
-      : /^t[dh]$/.test(tag) || (continuingTag.test(block.lastTag) && block.text.slice(block.blankFrom).trim() === "");
+  const continues = continuesIn(block, tag);
   if (!continues || tag === "li" || tag === "dt" || tag === "tr") endBlock(block);
   else if (block.text.length < maxBlock) block.text += " ";
   block.isHeading ||= /^h[1-6]$/.test(tag);
   if (continuingTag.test(tag) || !continues) block.lastTag = tag;
-  block.blankFrom = block.text.length;
+  block.lastStart = block.text.length;
 }
 
 /** Gives the links of a block their contexts, and clears it. */
@@ -224,7 +230,7 @@ function sentenceAround(text: string, start: number, end: number): string {
   const after = text.slice(end, end + contextChars);
   const begin = before.search(/[.!?。][\s)][^.!?。]*$/);
   const stop = after.search(/[.!?。](\s|$)/);
-  return oneLine(
-    `${begin < 0 ? before : before.slice(begin + 1)}${text.slice(start, end).slice(0, contextChars)}${stop < 0 ? after : after.slice(0, stop + 1)}`,
-  );
+  const sentenceStart = begin < 0 ? before : before.slice(begin + 1);
+  const sentenceEnd = stop < 0 ? after : after.slice(0, stop + 1);
+  return oneLine(sentenceStart + text.slice(start, end).slice(0, contextChars) + sentenceEnd);
 }

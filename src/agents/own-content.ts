@@ -37,7 +37,7 @@ type OpenKind = "hidden" | "chrome" | "sections" | "links" | "lines";
 type State = {
   own: OwnContent;
   /** Characters of all text so far, to tell which elements are empty. */
-  read: number;
+  charCount: number;
   /** Number of open elements, by what they say about the text in them. */
   open: Record<OpenKind, number>;
   form: Form | null;
@@ -74,7 +74,7 @@ export function readOwnContent(html: string): OwnContent {
   const open = { hidden: 0, chrome: 0, sections: 0, links: 0, lines: 0 };
   const state: State = {
     own,
-    read: 0,
+    charCount: 0,
     open,
     form: null,
     sources: new Set(),
@@ -94,7 +94,7 @@ export function readOwnContent(html: string): OwnContent {
       text({ text }) {
         if (open.hidden > 0) return;
         const { length } = text.replace(/\s+/g, " ").trim();
-        state.read += length;
+        state.charCount += length;
         if (open.chrome > 0) return;
         if (open.links === 0) own.textLength += length;
         else own.linkTextLength += length;
@@ -102,7 +102,9 @@ export function readOwnContent(html: string): OwnContent {
     })
     .transform(html);
   const otherLinks = own.links - state.signInLinks - state.homeLinks;
-  own.mayAskToSignIn ||= state.signInLinks > 0 && otherLinks <= (state.menuLinks > 0 ? 0 : state.signInLinks);
+  // A page without a menu may have a few other links beside its text.
+  const maxOtherLinks = state.menuLinks > 0 ? 0 : state.signInLinks;
+  own.mayAskToSignIn ||= state.signInLinks > 0 && otherLinks <= maxOtherLinks;
   return own;
 }
 
@@ -117,19 +119,20 @@ function enterElement(state: State, element: Element): void {
   if (role === "tab" && /^(#|$)/.test(element.getAttribute("href") ?? "")) state.own.tabs++;
   if (element.selfClosing || !element.canHaveContent) return;
   const kind = kindOf(element, state.open.sections > 0);
-  const { read } = state;
+  const { charCount } = state;
   const { images, emptyPanels } = state.own;
   const isMount = role === "tabpanel" || (tagName === "div" && element.hasAttribute("id"));
   const isPanel = isOwn && role !== "tabpanel" && isPanelByName(element);
   if (kind) state.open[kind]++;
   else if (tagName !== "form" && !isPanel && !isMount) return;
   element.onEndTag(() => {
-    if (role === "tabpanel" && state.read !== read) state.own.tabPanels++;
-    if (isPanel && state.read === read && state.own.images === images && state.own.emptyPanels === emptyPanels)
-      state.own.emptyPanels++;
+    const hasText = state.charCount !== charCount;
+    if (role === "tabpanel" && hasText) state.own.tabPanels++;
+    const hasContent = hasText || state.own.images !== images || state.own.emptyPanels !== emptyPanels;
+    if (isPanel && !hasContent) state.own.emptyPanels++;
     if (kind) state.open[kind]--;
     else if (tagName === "form") endForm(state);
-    else if (isMount) state.own.hasEmptyMount ||= state.read === read;
+    else if (isMount) state.own.hasEmptyMount ||= !hasText;
   });
 }
 

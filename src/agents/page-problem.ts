@@ -15,8 +15,9 @@ type Content = { own: OwnContent; samples: number; scripts: number; asksForScrip
 /** Characters of text with which a page has content, and with which a heading has a text. */
 const someText = 200;
 const textOfHeading = 40;
-/** Without other evidence, a page with scripts and less text than this is filled by them. */
+/** Without other evidence, a page with scripts, less text than this, and fewer links, is filled by them. */
 const maxPlaceholder = 60;
+const minMenuLinks = 3;
 /** Pictures with less text than this each, up to some of them, are shown instead of it. */
 const textPerPicture = 80;
 const maxPictures = 3;
@@ -56,12 +57,9 @@ export function findProblem(content: Content): PageProblem | null {
 
 /** Whether a page has nothing to read until its scripts have run. */
 function isShell({ own, samples, scripts, asksForScript }: Content): boolean {
-  const isFilled = own.hasEmptyMount || asksForScript;
-  const hasContent =
-    samples > 0 ||
-    own.frames > 0 ||
-    own.textLength >= someText ||
-    (own.headings > 0 && (own.textLength >= textOfHeading || own.links > 0 || !isFilled)) ||
-    (own.links > 2 && !isFilled);
-  return scripts > 0 && !hasContent && (isFilled || own.textLength < maxPlaceholder);
+  if (scripts === 0 || samples > 0 || own.frames > 0 || own.textLength >= someText) return false;
+  const hasSection = own.headings > 0 && (own.textLength >= textOfHeading || own.links > 0);
+  if (hasSection) return false;
+  if (own.hasEmptyMount || asksForScript) return true;
+  return own.headings === 0 && own.links < minMenuLinks && own.textLength < maxPlaceholder;
 }

@@ -1,20 +1,18 @@
-import { readFileSync } from "node:fs";
-import { htmlToMarkdownResult, initSync } from "mdream/wasm";
-import wasmPath from "mdream/wasm/mdream_edge_bg.wasm" with { type: "file" };
-import { pageKey } from "../net/page-key.ts";
-import { type CodeBlock, wrongMark } from "./code-blocks.ts";
-import { decodeEntities } from "./entities.ts";
+import type { CodeBlock } from "./code-blocks.ts";
 import { isErrorPage, problemOfErrorPage } from "./error-pages.ts";
-import { breakCodeLines, closeHead, expandEmptyTags, flattenLayoutTables } from "./html-source.ts";
+import { codeLines, type Fence, findFences } from "./fences.ts";
+import { toMarkdown } from "./html-markdown.ts";
+import { breakCodeLines, closeHead, expandEmptyTags } from "./html-source.ts";
 import { markdownLinks, plainText } from "./markdown-links.ts";
 import { type DocLink, readMarkup } from "./markup.ts";
-import { readOwnContent } from "./own-content.ts";
 import { findProblem, isPictured, isStub, isThin, type PageProblem } from "./page-problem.ts";
 import { nameHeadings } from "./section-names.ts";
 import { findRobotsLine, findTabsLine, type SourceLine } from "./source-lines.ts";
 import { limitTags } from "./tag-limits.ts";
 
-/** A heading of a page, or the term of a definition (level 7); `line` is 1-based in the page's Markdown. */
+/** The level of the term of a definition, below those of all headings. */
+const termLevel = 7;
+/** A heading of a page, or the term of a definition; `line` is 1-based in the page's Markdown. */
 type Heading = { level: number; text: string; line: number };
 
 /**
@@ -27,7 +25,7 @@ export type CodeSample = CodeBlock & { line: number; isClosed: boolean; isInOneL
 export const lineOfSample = ({ line, isInOneLine }: CodeSample, lineOfCode: number): number =>
   line + (isInOneLine ? 1 : lineOfCode);
 
-/** The line of a page in which a text first is in a sample. */
+/** The line of a page in which a text first is in a sample; the first line of the sample if it isn't there. */
 export const lineInSample = (sample: CodeSample, text: string): number =>
   lineOfSample(sample, sample.code.slice(0, Math.max(0, sample.code.indexOf(text))).split("\n").length);
 
@@ -74,74 +72,8 @@ export type Page = {
 const maxHtmlChars = 4_000_000;
 /** Maximum headings, samples and links of one page, each. */
 const maxParts = 3000;
-/** If a page has less text than this, and less than half of its own, forms and asides belong to it, or else its menus. */
-const minMainChars = 200;
-
 /** Markdown without samples that is shorter than this may be an error page, in characters. */
 const maxThinMarkdown = 600;
-
-/** A link to a section whose text is empty or only a sign such as ¶, unless it is an image or the whole heading. */
-const emptyLink = /(?<!!|^#{1,6}) ?\[[¶#§]?\]\([^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/gm;
-
-let isInitialized = false;
-
-/** HTML as Markdown with absolute links. If the conversion fails, returns the plain text. */
-export function toMarkdown(html: string, url: string, ownChars = readOwnContent(html).textLength): string {
-  if (!isInitialized) initSync({ module: readFileSync(wasmPath) });
-  isInitialized = true;
-  const source = flattenLayoutTables(html);
-  const convert = (exclude: string[]) =>
-    String(
-      htmlToMarkdownResult(source, { origin: new URL(".", url).href, plugins: { filter: { exclude } } }).markdown ?? "",
-    ).replaceAll("\0", "");
-  const ignoredTags = ["head", "script", "style", "template", "svg"];
-  try {
-    const menus = ["nav", "footer", "[role=navigation]", "[role=contentinfo]", "[role=search]"];
-    const attempts = [[...menus, "aside", "form", "button"], menus, []].map(
-      (tags) => () => convert([...ignoredTags, ...tags]),
-    );
-    const text = firstLongEnough(attempts, Math.min(minMainChars, ownChars / 2));
-    return withoutPermalinks(text, url).replace(emptyLink, "").trim();
-  } catch {
-    // The failure may have left the module in a broken state, so the next conversion loads it again.
-    isInitialized = false;
-    return decodeEntities(html.replace(/<(script|style)\b[\s\S]*?<\/\1>/gi, "").replace(/<[^>]+>/g, " ")).trim() || url;
-  }
-}
-
-/**
- * Markdown whose headings have no links to sections of their page, at `url`. Of texts of such links, those stay that only
- * one heading has, unless they repeat the rest of it.
- */
-function withoutPermalinks(markdown: string, url: string): string {
-  const permalink =
-    /\[((?:!\[[^[\]\n]{0,200}\]|[^[\]\n]){0,200})\]\(([^()\s]{0,500})#[^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/g;
-  const isOwn = (target: string) => target === "" || pageKey(target) === pageKey(url);
-  const headings = markdown.match(/^#{1,6} .*$/gm) ?? [];
-  const uses = Map.groupBy(
-    headings.flatMap((heading) => [...heading.matchAll(permalink)].map(([, text]) => text)),
-    String,
-  );
-  return markdown.replace(/^#{1,6} .*$/gm, (heading) => {
-    const rest = plainText(heading.replace(/^#+/, "").replace(permalink, "")).trim();
-    const isName = (text: string) =>
-      uses.get(text)?.length === 1 && /^[^!]*[\p{L}\p{N}]/u.test(text) && (rest === "" || !text.includes(rest));
-    return heading
-      .replace(permalink, (link, text, target) => (isOwn(target) ? (isName(text) ? text : "") : link))
-      .trimEnd();
-  });
-}
-
-/** The first text that is long enough, or else the first that isn't empty. */
-function firstLongEnough(attempts: (() => string)[], minChars: number): string {
-  const texts: string[] = [];
-  for (const attempt of attempts) {
-    const text = attempt().trim();
-    if (text.length >= Math.max(1, minChars)) return text;
-    texts.push(text);
-  }
-  return texts.find((text) => text !== "") ?? "";
-}
 
 /** Reads a page from a response body. Never throws: unreadable content yields an empty page. */
 export function readPage(url: string, contentType: string | null, text: string): Page {
@@ -176,12 +108,12 @@ function readHtml(url: string, html: string, sent: string): Page {
   const headings = findHeadings(markdown, findFences(markdown));
   const samples = locateSamples(markup.preformatted, markdown);
   const title = markup.title || headings[0]?.text || "";
-  const { own, scriptCount: scripts, asksForScript } = markup;
-  const content = { own, samples: samples.length, scripts, asksForScript };
+  const { own, scriptCount, asksForScript } = markup;
+  const content = { own, samples: samples.length, scripts: scriptCount, asksForScript };
   const problem = findProblem(content);
   const redirect = isStub(content) ? markup.redirect : null;
-  const ownLinks = redirect === null ? [] : [{ url: redirect, text: "redirect", context: "", heading: "" }];
-  const links = [...ownLinks, ...markup.links];
+  const redirectLinks = redirect === null ? [] : [{ url: redirect, text: "redirect", context: "", heading: "" }];
+  const links = [...redirectLinks, ...markup.links];
   const namesSections = markup.hasHeadingIds || !hasSections(headings) || nameHeadings(markup.anchors, headings);
   const page: Page = {
     url,
@@ -222,46 +154,50 @@ function locateSamples(blocks: CodeBlock[], markdown: string): CodeSample[] {
   let from = 0;
   return blocks.slice(0, maxParts).map((block) => {
     const code = block.code.split("\n").map(stripQuote);
-    const first = code.findIndex((line) => line !== "");
-    const index = lines.indexOf(code[first] ?? "", from);
-    const place =
-      index >= 0
-        ? { line: index - Math.max(0, first), last: endOf(lines, index, code.slice(first)) }
-        : findWithin(lines, code, from);
-    if (place !== null) from = place.last + 1;
-    const isInOneLine = place !== null && "isInOneLine" in place;
+    const place = findBlock(lines, code, from) ?? findWithin(lines, code, from);
+    if (place) from = place.lastIndex + 1;
+    const isInOneLine = place?.isInOneLine ?? false;
     return { ...block, line: Math.max(1, place?.line ?? from), isClosed: true, ...(isInOneLine && { isInOneLine }) };
   });
 }
 
-/** The last of the lines from `start` that a block has too: another block may start with one of them. */
-function endOf(lines: string[], start: number, code: string[]): number {
-  const differing = code.findIndex((text, at) => lines[start + at] !== text);
-  return start + (differing < 0 ? code.length : differing) - 1;
+/** Where a block is: the number of the line before it, as in a sample, and the index of its last line. */
+type Place = { line: number; lastIndex: number; isInOneLine: boolean };
+
+/** Where a block is if its lines are lines of the page, from an index on; null if they aren't. */
+function findBlock(lines: string[], code: string[], from: number): Place | null {
+  const firstLine = code.findIndex((line) => line !== "");
+  const blankLines = Math.max(0, firstLine);
+  const index = lines.indexOf(code[blankLines]!, from);
+  if (index < 0) return null;
+  // Another block may start with one of its lines.
+  const differing = code.findIndex((text, at) => at >= blankLines && lines[index + at - blankLines] !== text);
+  const end = differing < 0 ? code.length : differing;
+  return { line: index - blankLines, lastIndex: index + end - blankLines - 1, isInOneLine: false };
 }
 
 /** Lines of a block that are long enough to be found within another line, and how many of them are tried. */
 const longLines = { minChars: 8, tried: 5 };
 
 /** Where a block is if each of its lines has a number before it, or if all of it is in one cell of a table; null if it is nowhere. */
-function findWithin(lines: string[], code: string[], from: number) {
+function findWithin(lines: string[], code: string[], from: number): Place | null {
   const longest = code
     .flatMap((text, at) => (text.length >= longLines.minChars ? [{ text, at }] : []))
     .sort((a, b) => b.text.length - a.text.length)
     .slice(0, longLines.tried);
   for (const { text, at } of longest) {
-    const last = lines.findIndex((line, index) => index >= from && line.includes(text));
-    if (last < 0) continue;
-    const isInOneLine = longest.some((other) => other.at !== at && lines[last]!.includes(other.text));
-    return isInOneLine ? { line: last, last, isInOneLine } : { line: last - at, last };
+    const index = lines.findIndex((line, lineIndex) => lineIndex >= from && line.includes(text));
+    if (index < 0) continue;
+    const isInOneLine = longest.some((other) => other.at !== at && lines[index]!.includes(other.text));
+    return { line: isInOneLine ? index : index - at, lastIndex: index, isInOneLine };
   }
   return null;
 }
 
 function readMarkdown(url: string, text: string): Page {
   const { body, title: frontTitle, description } = splitFrontMatter(text);
-  const blocks = findFences(body);
-  const headings = findHeadings(body, blocks);
+  const fences = findFences(body);
+  const headings = findHeadings(body, fences);
   const page: Page = {
     url,
     form: "markdown",
@@ -270,11 +206,11 @@ function readMarkdown(url: string, text: string): Page {
     language: null,
     markdown: body,
     headings,
-    links: markdownLinks(body, codeLines(blocks), headings, url).slice(0, maxParts),
-    samples: blocks.slice(0, maxParts).map(({ endLine: _, ...sample }) => sample),
+    links: markdownLinks(body, codeLines(fences), headings, url).slice(0, maxParts),
+    samples: fences.slice(0, maxParts).map(({ sample }) => sample),
     anchors: null,
     problem: null,
-    isThin: blocks.length === 0 && body.length < maxThinMarkdown,
+    isThin: fences.length === 0 && body.length < maxThinMarkdown,
     asksToSignIn: false,
     asksForProof: false,
     redirect: null,
@@ -285,7 +221,8 @@ function readMarkdown(url: string, text: string): Page {
     hasOnlyImages: false,
     emptyTabs: 0,
   };
-  return { ...page, problem: isErrorPage(page) ? "soft_404" : body.trim() === "" ? "empty" : null };
+  if (isErrorPage(page)) return { ...page, problem: "soft_404" };
+  return body.trim() === "" ? { ...page, problem: "empty" } : page;
 }
 
 /** Front matter is blanked rather than removed, so that line numbers stay the same. */
@@ -301,100 +238,32 @@ function splitFrontMatter(text: string): { body: string; title: string; descript
   };
 }
 
+const leadChars = { min: 25, max: 300 };
+
 /** The first line of prose near the top of a page. */
 function firstParagraph(markdown: string): string {
-  const prose = markdown
-    .slice(0, 10_000)
-    .split("\n")
-    .find(
-      (line) =>
-        /^\s*[\p{L}\p{N}*_`]/u.test(line) && !/^\s*(```|\* |\d+[.)])/.test(line) && plainText(line).length >= 25,
-    );
-  return plainText(prose ?? "").slice(0, 300);
+  const isProse = (line: string) => {
+    const isCodeOrItem = /^\s*(```|\* |\d+[.)])/.test(line);
+    return /^\s*[\p{L}\p{N}*_`]/u.test(line) && !isCodeOrItem && plainText(line).length >= leadChars.min;
+  };
+  const prose = markdown.slice(0, 10_000).split("\n").find(isProse);
+  return plainText(prose ?? "").slice(0, leadChars.max);
 }
 
-type Fence = CodeSample & { endLine: number };
-
-/**
- * Fenced code blocks. Blocks in a list or a quote lose their indentation. A line that opens another block with a language ends one that isn't
- * closed: code with such a line needs a longer fence.
- */
-function findFences(markdown: string): Fence[] {
-  const lines = markdown.split("\n");
-  const blocks: Fence[] = [];
-  for (let i = 0; i < lines.length; i++) {
-    const comment = endOfComment(lines, i);
-    if (comment !== null) {
-      i = comment;
-      continue;
-    }
-    const opening = /^(\s*(?:>\s?)*(?:(?:[-*+]|\d+[.)])\s+)*)(`{3,20}|~{3,20})([^`~].*)?$/.exec(
-      lines[i]!.slice(0, 1000),
-    );
-    if (!opening || (opening[2]?.startsWith("`") && opening[3]?.includes("`"))) continue;
-    const [, prefix = "", mark = "", info = ""] = opening;
-    const close = new RegExp(`^[\\s>]*${mark[0]}{${mark.length},}\\s*$`);
-    const next = new RegExp(`^[\\s>]{0,${prefix.length + 3}}${mark[0]}{${mark.length},}\\s*[\\w{][^\`~]*$`);
-    let end = i + 1;
-    while (end < lines.length && !close.test(lines[end]!) && !next.test(lines[end]!)) end++;
-    const isClosed = end < lines.length && close.test(lines[end]!);
-    const quotes = prefix.split(">").length - 1;
-    const strip = new RegExp(`^(?:\\s*>\\s?){0,${quotes}}\\s{0,${prefix.replace(/>\s?/g, "").length}}`);
-    const code = lines.slice(i + 1, end).map((line) => line.replace(strip, ""));
-    blocks.push({
-      language: toLanguage(info),
-      code: code.join("\n"),
-      line: i + 1,
-      endLine: isClosed ? end + 1 : end,
-      isClosed,
-      ...(wrongMark.test(info) && { isWrong: true as const }),
-    });
-    i = isClosed ? end : end - 1;
-  }
-  return blocks;
-}
-
-/** A text without its fenced code blocks. One that is never closed is kept. */
-export function withoutFences(markdown: string): string {
-  const code = codeLines(findFences(markdown).filter(({ isClosed }) => isClosed));
-  return markdown
-    .split("\n")
-    .filter((_, index) => !code.has(index + 1))
-    .join("\n");
-}
-
-/** The last line of a comment that starts with a line; null if none does. Readers don't see the code in it. */
-function endOfComment(lines: string[], start: number): number | null {
-  const mark = /^\s*(<!--|\{\/\*)/.exec(lines[start]!)?.[1];
-  if (mark === undefined) return null;
-  const end = mark === "<!--" ? "-->" : "*/}";
-  const last = lines.findIndex((line, index) => index >= start && line.includes(end));
-  return last < 0 ? null : last;
-}
-
-/** The language in an info string: ```` ```ts title="a.ts" ````, `{.python}`, `js{1,3}`, `language-sh`. */
-function toLanguage(info: string): string | null {
-  const word =
-    info
-      .trim()
-      .replace(/^\{?\s*\.?/, "")
-      .replace(/^language-/, "")
-      .replace(/#\w.*$/, "")
-      .split(/[\s,{}:]/)[0] ?? "";
-  return word === "" || word.includes("=") ? null : word.toLowerCase();
-}
-
-function findHeadings(markdown: string, blocks: Fence[]): Heading[] {
-  const codeLineNumbers = codeLines(blocks);
+function findHeadings(markdown: string, fences: Fence[]): Heading[] {
+  const inCode = codeLines(fences);
   const headings = markdown.split("\n").flatMap((text, index) => {
-    if (codeLineNumbers.has(index + 1)) return [];
-    const match = /^ {0,3}(#{1,6})[ \t]+(\S.*)$/.exec(text.slice(0, 500));
-    const term = match ? null : /<dt>(.{1,200}?)<\/dt>/.exec(text.slice(0, 500))?.[1];
-    const title = plainText(match ? match[2]!.trimEnd().replace(/(^|[ \t])#{1,50}$/, "") : (term ?? ""));
-    return title ? [{ level: match ? match[1]!.length : 7, text: title.slice(0, 150), line: index + 1 }] : [];
+    const heading = inCode.has(index + 1) ? null : readHeading(text.slice(0, 500));
+    const title = plainText(heading?.text ?? "");
+    return heading && title ? [{ level: heading.level, text: title.slice(0, 150), line: index + 1 }] : [];
   });
   return headings.slice(0, maxParts);
 }
 
-const codeLines = (blocks: Fence[]) =>
-  new Set(blocks.flatMap(({ line, endLine }) => Array.from({ length: endLine - line + 1 }, (_, i) => line + i)));
+function readHeading(line: string): { level: number; text: string } | null {
+  const [, marks = "", text = ""] = /^ {0,3}(#{1,6})[ \t]+(\S.*)$/.exec(line) ?? [];
+  // Markdown allows marks behind the text as well.
+  if (marks) return { level: marks.length, text: text.trimEnd().replace(/(^|[ \t])#{1,50}$/, "") };
+  const term = /<dt>(.{1,200}?)<\/dt>/.exec(line)?.[1];
+  return term === undefined ? null : { level: termLevel, text: term };
+}

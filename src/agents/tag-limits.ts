@@ -3,9 +3,9 @@ const maxTags = 100_000;
 const maxAttributes = 100;
 
 const startTag = /<(?:!--|\/?[a-z][^\s/>]*)/gi;
-/** A quotation mark that isn't closed doesn't start a value. */
+/** An attribute from where the last one ended. A quotation mark that isn't closed doesn't start a value. */
 const attribute = /[\s/]*[^\s/>][^\s/>=]*(?:\s*=\s*(?:"[^"]*"|'[^']*'|(?!["'])[^\s>]*))?/y;
-/** Elements whose content is text. */
+/** Start tags of elements whose content is text. */
 const rawName = /^<(?:script|style|textarea|title|xmp)$/i;
 
 /**

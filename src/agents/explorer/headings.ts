@@ -1,6 +1,6 @@
 import type { Check } from "../agent.ts";
+import { withoutFences } from "../fences.ts";
 import { linkTarget } from "../markdown-links.ts";
-import { withoutFences } from "../page.ts";
 import { type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
 /** Pages with at least this much prose need headings, in characters. */

@@ -1,4 +1,5 @@
-import { type CodeSample, withoutFences } from "../page.ts";
+import { withoutFences } from "../fences.ts";
+import type { CodeSample } from "../page.ts";
 import { isRelated } from "./packages.ts";
 import type { ReadPage } from "./session.ts";
 
