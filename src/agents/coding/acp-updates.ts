@@ -49,6 +49,7 @@ export const createUpdateState = (readTerminal: UpdateState["readTerminal"]): Up
   readTerminal,
 });
 
+/** Updates that say nothing about the session. */
 const updatesWithoutNews = /^(user_message_chunk|notice|usage_update|compaction_\w+|\w+_(mode_)?update)$/;
 
 /** Turns a session update into events. Messages come in pieces, and calls in several updates. */
@@ -182,10 +183,11 @@ function reportCall(id: string, call: Call): AgentEvent {
 
 function toCallResult(id: string, call: Call, update: Fields, state: UpdateState): AgentEvent {
   const rawOutput = object(update.rawOutput);
-  const terminals = call.content
-    .map(object)
-    .flatMap(({ type, terminalId }) => (type === "terminal" ? (state.readTerminal(text(terminalId)) ?? []) : []));
-  const blocks = call.content.map((block) => textOfContent(object(block), state));
+  const content = call.content.map(object);
+  const terminals = content
+    .filter(({ type }) => type === "terminal")
+    .map(({ terminalId }) => state.readTerminal(text(terminalId)));
+  const blocks = content.map((block) => textOfContent(block, state));
   const output =
     blocks.filter(Boolean).join("\n") ||
     text(update.rawOutput) ||
@@ -195,7 +197,7 @@ function toCallResult(id: string, call: Call, update: Fields, state: UpdateState
     number(rawOutput.exit_code) ??
     number(rawOutput.exitCode) ??
     number(object(rawOutput.metadata).exit) ??
-    terminals.at(-1)?.exitCode ??
+    terminals.findLast((terminal) => terminal !== null)?.exitCode ??
     exitCodeIn(output);
   const result = { id, name: call.name, ok: update.status === "completed", output };
   return withSubagent(call, toResult(result, call.tool === "run_command" ? exitCode : null, call.tool || undefined));
@@ -208,17 +210,17 @@ const withSubagent = ({ subagent }: Call, event: AgentEvent): AgentEvent =>
 function textOfContent(content: Fields, state: UpdateState): string {
   if (content.type === "terminal") return state.readTerminal(text(content.terminalId))?.output ?? "";
   if (content.type !== "diff") return textOfBlock(content.content);
-  const marked = (mark: string, value: unknown) =>
-    text(value) === ""
-      ? []
-      : text(value)
-          .replace(/\n$/, "")
-          .split("\n")
-          .map((line) => `${mark}${line}`);
-  const lines = [...marked("-", content.oldText), ...marked("+", content.newText)];
+  const [path, oldText, newText] = [text(content.path), text(content.oldText), text(content.newText)];
   return [
-    `--- ${text(content.oldText) === "" ? "/dev/null" : text(content.path)}`,
-    `+++ ${text(content.path)}`,
-    ...lines,
+    `--- ${oldText === "" ? "/dev/null" : path}`,
+    `+++ ${path}`,
+    ...markLines("-", oldText),
+    ...markLines("+", newText),
   ].join("\n");
+}
+
+function markLines(mark: "-" | "+", changedText: string): string[] {
+  if (changedText === "") return [];
+  const lines = changedText.replace(/\n$/, "").split("\n");
+  return lines.map((line) => `${mark}${line}`);
 }

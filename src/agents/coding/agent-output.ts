@@ -57,12 +57,12 @@ const maxAnswerChars = 16_000;
 
 /** Sends the task to the agent, and reports its events until it ends or closes its stdout. */
 export async function readOutput(
-  preset: Preset,
   agent: RunningAgent,
   task: Task,
   reporter: SessionReporter,
   record: ModelRecord,
 ): Promise<StreamResult> {
+  const { preset } = reporter;
   const { stream: format } = preset;
   if (format === "acp") {
     const { converse } = await import("./acp.ts");
@@ -107,14 +107,13 @@ async function readLines(
   const lines = keepingLines(linesOf(stdout), reporter.output);
   while (!state.end) {
     const nextLine = lines.next();
-    if (
-      state.likelyEnd &&
-      (await staysSilent(nextLine, state.likelyEnd.error ? silenceAfterErrorMs : silenceAfterAnswerMs, record))
-    )
-      state.end = state.likelyEnd;
-    if (state.end) {
-      nextLine.catch(() => {});
-      break;
+    if (state.likelyEnd) {
+      const silenceMs = state.likelyEnd.error ? silenceAfterErrorMs : silenceAfterAnswerMs;
+      if (await staysSilent(nextLine, silenceMs, record)) {
+        state.end = state.likelyEnd;
+        nextLine.catch(() => {});
+        break;
+      }
     }
     const { done, value: line } = await nextLine;
     if (done) break;
@@ -127,9 +126,9 @@ async function readLines(
     for (const event of parseLine(parse, fields, state)) report(reporter, await completeResult(event));
   }
   for (const kind of state.unknown) reporter.unknownKinds.add(kind);
-  if (state.end) return { ...state.end, hasReportedEnd: true };
   // An agent that reported an error and exits has ended with it.
-  return state.likelyEnd ? { ...state.likelyEnd, hasReportedEnd: true } : unfinishedResult;
+  const end = state.end ?? state.likelyEnd;
+  return end ? { ...end, hasReportedEnd: true } : unfinishedResult;
 }
 
 /** Whether the next line doesn't come for a time in which the agent doesn't call its model either. */
@@ -159,25 +158,45 @@ function createResultCompleter(preset: Preset, record: ModelRecord): ResultCompl
     const name = modelNames.get(id) ?? ownName ?? tool;
     const callNumber = (resultCounts.get(name) ?? 0) + 1;
     resultCounts.set(name, callNumber);
-    const lacksExitCode = tool === "run_command" && event.output.exitCode === null;
-    const isPage = tool === "fetch_page" && ok;
-    if (!lacksExitCode && !isPage) return event;
-    const streamOutput = String(event.output.text ?? "");
-    const exitCode = lacksExitCode && preset.exitCode !== null ? findExitCode(preset, streamOutput) : null;
-    if (exitCode !== null) return toResult({ id, name, ok, output: streamOutput }, exitCode, tool);
-    const modelOutput = await waitForResult(record, id, name, callNumber);
-    if (modelOutput === null) return event;
-    if (isPage)
-      return modelOutput.length > streamOutput.length
-        ? toResult({ id, name, ok: true, output: modelOutput }, null, tool)
-        : event;
-    // The model may get a shortened output, which still says how the command ended.
-    // Some agents write an object of their own, while the model gets text.
-    const isObject = parseObject(streamOutput) !== null;
-    const output = isObject || modelOutput.includes(streamOutput) ? modelOutput : streamOutput;
-    const hasSucceeded = isFailure(preset, modelOutput) ? false : ok;
-    return toResult({ id, name, ok: hasSucceeded, output }, findExitCode(preset, modelOutput), tool);
+    const findModelOutput = () => waitForResult(record, id, name, callNumber);
+    if (tool === "run_command" && event.output.exitCode === null)
+      return completeCommand(preset, event, name, findModelOutput);
+    return tool === "fetch_page" && ok ? completePage(event, name, findModelOutput) : event;
   };
+}
+
+type ResultEvent = Extract<AgentEvent, { type: "tool_result" }>;
+
+/** Adds the exit code of a command. `findModelOutput`: what the model got as its result; null: unknown. */
+async function completeCommand(
+  preset: Preset,
+  event: ResultEvent,
+  name: string,
+  findModelOutput: () => Promise<string | null>,
+): Promise<AgentEvent> {
+  const { id, tool, ok } = event;
+  const streamOutput = String(event.output.text ?? "");
+  const exitCode = preset.exitCode === null ? null : findExitCode(preset, streamOutput);
+  if (exitCode !== null) return toResult({ id, name, ok, output: streamOutput }, exitCode, tool);
+  const modelOutput = await findModelOutput();
+  if (modelOutput === null) return event;
+  // The model may get a shortened output, which still says how the command ended.
+  // Some agents write an object of their own, while the model gets text.
+  const isObject = parseObject(streamOutput) !== null;
+  const output = isObject || modelOutput.includes(streamOutput) ? modelOutput : streamOutput;
+  const hasSucceeded = isFailure(preset, modelOutput) ? false : ok;
+  return toResult({ id, name, ok: hasSucceeded, output }, findExitCode(preset, modelOutput), tool);
+}
+
+/** Adds the text of a page if the model got more of it than the stream has. */
+async function completePage(
+  event: ResultEvent,
+  name: string,
+  findModelOutput: () => Promise<string | null>,
+): Promise<AgentEvent> {
+  const output = await findModelOutput();
+  if (output === null || output.length <= String(event.output.text ?? "").length) return event;
+  return toResult({ id: event.id, name, ok: true, output }, null, event.tool);
 }
 
 /** Adds the model's input to calls for which the agent shows only a title, as Gemini CLI does over ACP. There, the ID of a call starts with its tool. */

@@ -17,21 +17,19 @@ export function createCodingAgent(preset: Preset, { path }: { path: string }): A
     // Like a new version, a changed preset may change what the agent does.
     const version = "missing" in program ? "none" : `${program.version}+${revision}`;
     const modelProviders = Object.keys(providers) as ModelProvider[];
-    const lacks = canUseMcp(preset) ? [] : (["mcpServers"] as const);
-    const size = { memoryBytes: memoryMb * mib, firstRequestTokens };
-    const options = supportedOptions(preset);
     return {
       id,
       version,
       model: null,
       kind: "model",
       providers: modelProviders,
-      lacks,
-      options,
+      lacks: canUseMcp(preset) ? [] : (["mcpServers"] as const),
+      options: supportedOptions(preset),
       hosts,
       blockedHosts,
       ...(preset.login && { login: preset.login }),
-      ...size,
+      memoryBytes: memoryMb * mib,
+      firstRequestTokens,
     } as const;
   };
   return {
@@ -56,7 +54,8 @@ export function createCodingAgent(preset: Preset, { path }: { path: string }): A
       const channel = createChannel<AgentEvent>();
       const work = async () => {
         await using mounted = await mountWorkspace(task, context);
-        await runSession(preset, path, describe().version, task, mounted.context, channel.push);
+        const { version } = describe();
+        await runSession({ preset, path, version }, task, mounted.context, channel.push);
       };
       work().then(channel.end, channel.fail);
       yield* channel.items;

@@ -4,8 +4,9 @@ import type { Skill } from "../sandbox/skills.ts";
 import type { WorkspaceSetup } from "../task.ts";
 import { findMcpTool, type McpPrefix, toAcceptedName } from "./mcp-servers.ts";
 
-/** Agents load tools and skills while they start. */
+/** Agents load tools and skills while they start, so only the first requests are searched. */
 const maxRequests = 8;
+/** Characters of an instruction or a description by which a request is recognized. */
 const probeChars = 300;
 
 /**
@@ -19,6 +20,7 @@ export function createContextDetector(
   report: (event: AgentEvent) => void,
 ) {
   const servers = Object.keys(mcpServers);
+  /** For each part of the context, whether a text of a request shows that the model receives it. */
   const probes = new Map<string, (value: string) => boolean>();
   const instructionsStart = instructions.trim().slice(0, probeChars);
   if (instructionsStart !== "") probes.set("instructions", (value) => value.includes(instructionsStart));
@@ -35,22 +37,19 @@ export function createContextDetector(
         toAcceptedName(value).includes(`mcp__${toAcceptedName(name)}`),
     );
   const receivedParts = new Set<string>();
-  let requests = 0;
-
-  function search(value: unknown): void {
-    if (typeof value === "string") {
-      for (const [part, matches] of probes) if (!receivedParts.has(part) && matches(value)) receivedParts.add(part);
-    } else if (value !== null && typeof value === "object") for (const item of Object.values(value)) search(item);
-  }
+  let requestCount = 0;
 
   const readSkills = createReadDetector(skills, report);
 
   return (body: Fields): void => {
     readSkills(body);
-    if (requests >= maxRequests || (requests > 0 && receivedParts.size === probes.size)) return;
+    const isComplete = requestCount > 0 && receivedParts.size === probes.size;
+    if (isComplete || requestCount >= maxRequests) return;
     const previousCount = receivedParts.size;
-    search(body);
-    if (requests++ > 0 && receivedParts.size === previousCount) return;
+    const texts = textsIn(body);
+    for (const [part, matches] of probes) if (texts.some(matches)) receivedParts.add(part);
+    requestCount++;
+    if (requestCount > 1 && receivedParts.size === previousCount) return;
     const detail = {
       instructions: receivedParts.has("instructions"),
       skills: skills.flatMap(({ name }) => (receivedParts.has(`skill ${name}`) ? [name] : [])),
@@ -62,11 +61,11 @@ export function createContextDetector(
 
 /** Reports each MCP server when the model calls one of its tools for the first time, by the record of the model's answers. */
 export function createMcpCallDetector(mcpPrefixes: McpPrefix[], report: (event: AgentEvent) => void) {
-  const called = new Set<string>();
+  const calledServers = new Set<string>();
   return (call: { name: string; input: Fields }): void => {
     for (const { server } of namesIn(call).flatMap((name) => findMcpTool(mcpPrefixes, name) ?? [])) {
-      if (called.has(server)) continue;
-      called.add(server);
+      if (calledServers.has(server)) continue;
+      calledServers.add(server);
       report({ type: "milestone", name: "mcp_server_called", detail: { server } });
     }
   };
@@ -79,16 +78,19 @@ function namesIn({ name, input }: { name: string; input: Fields }): string[] {
   return [...text(input.input).matchAll(/\btools\.(\w+)\s*\(/g)].flatMap(([, tool = ""]) => tool);
 }
 
+/** All texts in a value. */
+function textsIn(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  return value !== null && typeof value === "object" ? Object.values(value).flatMap(textsIn) : [];
+}
+
 /** Reports each skill when a request contains its instructions for the first time. */
 function createReadDetector(skills: Skill[], report: (event: AgentEvent) => void) {
   const unread = new Set(skills.filter(({ opening }) => opening !== undefined));
-  const contains = (value: unknown, opening: string): boolean =>
-    typeof value === "string"
-      ? value.includes(opening)
-      : value !== null && typeof value === "object" && Object.values(value).some((item) => contains(item, opening));
   return (body: Fields): void => {
+    const texts = unread.size > 0 ? textsIn(body) : [];
     for (const skill of unread) {
-      if (!contains(body, skill.opening ?? "")) continue;
+      if (!texts.some((each) => each.includes(skill.opening ?? ""))) continue;
       unread.delete(skill);
       report({ type: "milestone", name: "skill_read", detail: { skill: skill.name } });
     }

@@ -1,5 +1,6 @@
 import { ownMember } from "../../schema.ts";
 import { type Fields, list, object, text, textOf } from "../fields.ts";
+import { createEventReader } from "../gateway/event-reader.ts";
 import type { Format } from "../gateway/wire.ts";
 
 /** A tool call of the model. `id` is empty if the protocol has none. */
@@ -161,30 +162,15 @@ export function findReader(path: string): ConversationReader | null {
 
 /** Reads a model's answer from its bytes as they pass, as a stream of events or one object. */
 export function createAnswerReader(reader: ConversationReader, isStream: boolean) {
-  const decoder = new TextDecoder();
   const answer: PartialAnswer = { text: "", calls: [], stop: null };
-  let buffer = "";
-
-  function readJson(json: string): void {
-    try {
-      const value: unknown = JSON.parse(json);
-      for (const event of Array.isArray(value) ? value : [value]) reader.readEvent(object(event), answer);
-    } catch {
-      // The end marker, or an incomplete answer.
-    }
-  }
-
+  const events = createEventReader(isStream, (event) => {
+    if (event !== "done") reader.readEvent(event, answer);
+  });
   return {
-    push(bytes: Uint8Array): void {
-      buffer += decoder.decode(bytes, { stream: true });
-      if (!isStream) return;
-      const lines = buffer.split(/\r?\n/);
-      buffer = lines.pop() ?? "";
-      for (const line of lines) if (line.startsWith("data:")) readJson(line.slice(5));
-    },
+    push: events.push,
     end(): ModelAnswer {
-      readJson(isStream ? buffer.replace(/^data:/, "") : buffer);
-      const calls = answer.calls.filter(Boolean).map(({ input, ...call }) => ({ ...call, input: inputOf(input) }));
+      events.end();
+      const calls = answer.calls.filter(Boolean).map(({ id, name, input }) => ({ id, name, input: inputOf(input) }));
       return { text: answer.text, calls, stop: answer.stop };
     },
   };

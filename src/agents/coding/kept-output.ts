@@ -12,9 +12,6 @@ export type OutputHeader = {
   mcpServers: string[];
 };
 
-/** A line of the output of an agent that speaks the Agent Client Protocol. */
-type KeptMessage = { from: "agent" | "evald"; message: object };
-
 /** Lines are sent once they have this size, or this long after the first of them. */
 const partBytes = 64 * 1024;
 const partMs = 5_000;
@@ -69,7 +66,7 @@ export function keepOutput(header: OutputHeader, send: (event: AgentEvent) => vo
       if (line !== null && line.trim() !== "" && !progress.test(line)) add(line);
     },
     /** Keeps a message of the Agent Client Protocol. `from`: who sent it. */
-    addMessage: (from: KeptMessage["from"], message: object): void => add(JSON.stringify({ from, message })),
+    addMessage: (from: "agent" | "evald", message: object): void => add(JSON.stringify({ from, message })),
     close: sendPart,
   };
 }

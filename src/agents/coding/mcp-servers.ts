@@ -14,24 +14,20 @@ const mapServers = (servers: Servers, toConfig: (server: McpServer) => object) =
 /** How long Qwen Code waits for an MCP server. After its own limit of 5 seconds, a session on a busy machine continues without it. */
 const discoveryTimeoutMs = 60_000;
 
+const toGeminiSettings = (servers: Servers, options: object) => ({
+  mcpServers: mapServers(servers, ({ url, ...local }) => ({
+    ...(url === undefined ? local : { httpUrl: url }),
+    ...options,
+  })),
+});
+
 /** The settings of MCP servers, as each agent reads them. */
 const formats: Record<Exclude<(typeof mcpFormats)[number], "codex">, (servers: Servers) => object> = {
   claude: (servers) => ({
     mcpServers: mapServers(servers, ({ url, ...local }) => (url === undefined ? local : { type: "http", url })),
   }),
-  gemini: (servers) => ({
-    mcpServers: mapServers(servers, ({ url, ...local }) => ({
-      ...(url === undefined ? local : { httpUrl: url }),
-      trust: true,
-    })),
-  }),
-  qwen: (servers) => ({
-    mcpServers: mapServers(servers, ({ url, ...local }) => ({
-      ...(url === undefined ? local : { httpUrl: url }),
-      trust: true,
-      discoveryTimeoutMs,
-    })),
-  }),
+  gemini: (servers) => toGeminiSettings(servers, { trust: true }),
+  qwen: (servers) => toGeminiSettings(servers, { trust: true, discoveryTimeoutMs }),
   opencode: (servers) => ({
     mcp: mapServers(servers, ({ url, command = "", args = [], env = {} }) =>
       url === undefined

@@ -1,9 +1,12 @@
-/** The answer of a model in one turn, for any protocol. `custom`: the input of a custom tool of the Responses API, which is text. */
+/** A call of a tool. `custom`: the input of a custom tool of the Responses API, which is text. */
+export type ScriptedToolCall = { id: string; name: string; input: Record<string, unknown>; custom?: string };
+
+/** The answer of a model in one turn, for any protocol. */
 export type ScriptedAnswer = {
   model: string;
   reasoning?: string;
   text?: string;
-  toolCalls?: { id: string; name: string; input: Record<string, unknown>; custom?: string }[];
+  toolCalls?: ScriptedToolCall[];
   /** Why the model stops early. Default: it doesn't. */
   stop?: "refusal" | "length";
   /** null: the server reports no usage. `input` includes cache reads and writes, `output` includes reasoning. */
@@ -40,7 +43,7 @@ const bodyReaders = {
 };
 
 const toDataBlock = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`;
-const namedEvent = (value: { type: string }) => `event: ${value.type}\n${toDataBlock(value)}`;
+const namedEvent = (value: { type: string; [field: string]: unknown }) => `event: ${value.type}\n${toDataBlock(value)}`;
 /** A text in two pieces, as in streams. */
 const splitText = (text: string) =>
   [text.slice(0, text.length / 2), text.slice(text.length / 2)].filter((each) => each !== "");
@@ -105,6 +108,48 @@ const chat: Format = {
   },
 };
 
+/** An item of a response: as it starts and as it ends, and the events in between. */
+type ResponseItem = { id: string; empty: object; full: object; events: ({ type: string } & Record<string, unknown>)[] };
+
+function toReasoningItem(id: string, reasoning: string): ResponseItem {
+  const base = { id, type: "reasoning", encrypted_content: null };
+  const part = { type: "summary_text", text: reasoning };
+  const events = [
+    { type: "response.reasoning_summary_part.added", part: { ...part, text: "" } },
+    ...splitText(reasoning).map((delta) => ({ type: "response.reasoning_summary_text.delta", delta })),
+    { type: "response.reasoning_summary_text.done", text: reasoning },
+    { type: "response.reasoning_summary_part.done", part },
+  ].map((event) => ({ ...event, summary_index: 0 }));
+  return { id, empty: { ...base, summary: [] }, full: { ...base, summary: [part] }, events };
+}
+
+function toMessageItem(id: string, text: string): ResponseItem {
+  const base = { id, type: "message", role: "assistant" };
+  const part = { type: "output_text", text, annotations: [], logprobs: [] };
+  const events = [
+    { type: "response.content_part.added", part: { ...part, text: "" } },
+    ...splitText(text).map((delta) => ({ type: "response.output_text.delta", delta, logprobs: [] })),
+    { type: "response.output_text.done", text, logprobs: [] },
+    { type: "response.content_part.done", part },
+  ].map((event) => ({ ...event, content_index: 0 }));
+  return { id, empty: { ...base, content: [] }, full: { ...base, content: [part] }, events };
+}
+
+function toCallItem({ id: call_id, name, input, custom }: ScriptedToolCall): ResponseItem {
+  if (custom !== undefined) {
+    const base = { id: `ctc_${call_id}`, type: "custom_tool_call", call_id, name };
+    const events = [{ type: "response.custom_tool_call_input.done", input: custom }];
+    return { id: base.id, empty: { ...base, input: "" }, full: { ...base, input: custom }, events };
+  }
+  const base = { id: `fc_${call_id}`, type: "function_call", call_id, name };
+  const json = JSON.stringify(input);
+  const events = [
+    ...splitText(json).map((delta) => ({ type: "response.function_call_arguments.delta", delta })),
+    { type: "response.function_call_arguments.done", arguments: json },
+  ];
+  return { id: base.id, empty: { ...base, arguments: "" }, full: { ...base, arguments: json }, events };
+}
+
 const responses: Format = {
   ...bodyReaders,
   offersTools: (body) =>
@@ -124,84 +169,39 @@ const responses: Format = {
       output_tokens_details: { reasoning_tokens: usage.reasoning ?? 0 },
       total_tokens: usage.input + usage.output,
     };
-    const stream: string[] = [];
-    const output: object[] = [];
-    let sequence = 0;
     const answerNumber = ++answerCount;
-    const add = (type: string, fields: object) =>
-      stream.push(`event: ${type}\n${toDataBlock({ type, sequence_number: sequence++, ...fields })}`);
+    const items = [
+      ...(reasoning ? [toReasoningItem(`rs_${answerNumber}`, reasoning)] : []),
+      ...(text ? [toMessageItem(`msg_${answerNumber}`, text)] : []),
+      ...toolCalls.map(toCallItem),
+    ];
+    const base = { id: `resp_${answerNumber}`, object: "response", created_at: 1, error: null, model };
+    const initial = { ...base, status: "in_progress", incomplete_details: null, output: [], usage: null };
     const stopReason = stop && { refusal: "content_filter", length: "max_output_tokens" }[stop];
-    const lastStatus = stop ? "incomplete" : "completed";
-    const response = (status: string) => ({
-      id: `resp_${answerNumber}`,
-      object: "response",
-      created_at: 1,
-      status,
-      error: null,
-      incomplete_details: status === "incomplete" ? { reason: stopReason } : null,
-      model,
-      output: status === lastStatus ? output : [],
-      usage: status === lastStatus ? counts : null,
-    });
-    const addItem = (empty: object, full: object, addParts: (position: object) => void) => {
-      const position = { output_index: output.length };
-      add("response.output_item.added", { ...position, item: { ...empty, status: "in_progress" } });
-      addParts(position);
-      output.push({ ...full, status: "completed" });
-      add("response.output_item.done", { ...position, item: { ...full, status: "completed" } });
+    const final = {
+      ...base,
+      status: stop ? "incomplete" : "completed",
+      incomplete_details: stop ? { reason: stopReason } : null,
+      output: items.map(({ full }) => ({ ...full, status: "completed" })),
+      usage: counts,
     };
-    add("response.created", { response: response("in_progress") });
-    add("response.in_progress", { response: response("in_progress") });
-    if (reasoning) {
-      const base = { id: `rs_${answerNumber}`, type: "reasoning", encrypted_content: null };
-      addItem(
-        { ...base, summary: [] },
-        { ...base, summary: [{ type: "summary_text", text: reasoning }] },
-        (position) => {
-          const itemPosition = { ...position, item_id: base.id, summary_index: 0 };
-          add("response.reasoning_summary_part.added", { ...itemPosition, part: { type: "summary_text", text: "" } });
-          for (const delta of splitText(reasoning))
-            add("response.reasoning_summary_text.delta", { ...itemPosition, delta });
-          add("response.reasoning_summary_text.done", { ...itemPosition, text: reasoning });
-          add("response.reasoning_summary_part.done", {
-            ...itemPosition,
-            part: { type: "summary_text", text: reasoning },
-          });
-        },
-      );
-    }
-    if (text) {
-      const base = { id: `msg_${answerNumber}`, type: "message", role: "assistant" };
-      const part = { type: "output_text", text, annotations: [], logprobs: [] };
-      addItem({ ...base, content: [] }, { ...base, content: [part] }, (position) => {
-        const itemPosition = { ...position, item_id: base.id, content_index: 0 };
-        add("response.content_part.added", { ...itemPosition, part: { ...part, text: "" } });
-        for (const delta of splitText(text))
-          add("response.output_text.delta", { ...itemPosition, delta, logprobs: [] });
-        add("response.output_text.done", { ...itemPosition, text, logprobs: [] });
-        add("response.content_part.done", { ...itemPosition, part });
-      });
-    }
-    for (const call of toolCalls) {
-      if (call.custom !== undefined) {
-        const base = { id: `ctc_${call.id}`, type: "custom_tool_call", call_id: call.id, name: call.name };
-        addItem({ ...base, input: "" }, { ...base, input: call.custom }, (position) => {
-          add("response.custom_tool_call_input.done", { ...position, item_id: base.id, input: call.custom });
-        });
-        continue;
-      }
-      const base = { id: `fc_${call.id}`, type: "function_call", call_id: call.id, name: call.name };
-      const input = JSON.stringify(call.input);
-      addItem({ ...base, arguments: "" }, { ...base, arguments: input }, (position) => {
-        const itemPosition = { ...position, item_id: base.id };
-        for (const delta of splitText(input)) add("response.function_call_arguments.delta", { ...itemPosition, delta });
-        add("response.function_call_arguments.done", { ...itemPosition, arguments: input });
-      });
-    }
-    add(`response.${lastStatus}`, { response: response(lastStatus) });
-    return { stream, wholeAnswer: response(lastStatus) };
+    const events = [
+      { type: "response.created", response: initial },
+      { type: "response.in_progress", response: initial },
+      ...items.flatMap((item, output_index) => [
+        { type: "response.output_item.added", output_index, item: { ...item.empty, status: "in_progress" } },
+        ...item.events.map((event) => ({ ...event, output_index, item_id: item.id })),
+        { type: "response.output_item.done", output_index, item: { ...item.full, status: "completed" } },
+      ]),
+      { type: `response.${final.status}`, response: final },
+    ];
+    const stream = events.map((event, sequence_number) => namedEvent({ ...event, sequence_number }));
+    return { stream, wholeAnswer: final };
   },
 };
+
+/** Types of errors by status. */
+const messagesErrors: Record<number, string> = { 401: "authentication_error", 429: "rate_limit_error" };
 
 const messages: Format = {
   ...bodyReaders,
@@ -210,12 +210,9 @@ const messages: Format = {
     body.messages.flatMap((each: Body) => each.content).filter((each: Body) => each.type === "tool_result").length,
   error: (status, message) => ({
     type: "error",
-    error: {
-      type: status === 401 ? "authentication_error" : status === 429 ? "rate_limit_error" : "api_error",
-      message,
-    },
+    error: { type: messagesErrors[status] ?? "api_error", message },
   }),
-  encode({ model, reasoning, text, toolCalls = [], stop: early, usage }) {
+  encode({ model, reasoning, text, toolCalls = [], stop, usage }) {
     const { input = 0, cached = 0, cacheWritten = 0, output = 0 } = usage ?? {};
     const startUsage = {
       input_tokens: input - cached - cacheWritten,
@@ -224,8 +221,8 @@ const messages: Format = {
       output_tokens: 1,
     };
     const messageFields = { id: `msg_${++answerCount}`, type: "message", role: "assistant", model };
-    const earlyReason = early && { refusal: "refusal", length: "max_tokens" }[early];
-    const stop = {
+    const earlyReason = stop && { refusal: "refusal", length: "max_tokens" }[stop];
+    const stopFields = {
       stop_reason: earlyReason ?? (toolCalls.length > 0 ? "tool_use" : "end_turn"),
       stop_sequence: null,
     };
@@ -262,13 +259,13 @@ const messages: Format = {
         ...deltas.map((delta) => ({ type: "content_block_delta", index, delta })),
         { type: "content_block_stop", index },
       ]),
-      { type: "message_delta", delta: stop, usage: { output_tokens: output } },
+      { type: "message_delta", delta: stopFields, usage: { output_tokens: output } },
       { type: "message_stop" },
     ];
     const content = blocks.map(({ full }) => full);
     return {
       stream: events.map(namedEvent),
-      wholeAnswer: { ...messageFields, content, ...stop, usage: { ...startUsage, output_tokens: output } },
+      wholeAnswer: { ...messageFields, content, ...stopFields, usage: { ...startUsage, output_tokens: output } },
     };
   },
 };
@@ -292,22 +289,27 @@ const gemini: Format = {
       totalTokenCount: usage.input + usage.output,
     };
     const calls = toolCalls.map(({ name, input }) => ({ functionCall: { name, args: input } }));
-    const chunk = (parts: object[], last = false) => ({
-      candidates: [{ content: { role: "model", parts }, index: 0, ...(last ? { finishReason } : {}) }],
-      ...(counts ? { usageMetadata: last ? counts : { promptTokenCount: counts.promptTokenCount } } : {}),
+    const chunk = (parts: object[]) => ({
+      candidates: [{ content: { role: "model", parts }, index: 0 }],
+      ...(counts ? { usageMetadata: { promptTokenCount: counts.promptTokenCount } } : {}),
       modelVersion: model,
       responseId: `r${answerNumber}`,
+    });
+    const lastChunk = (parts: object[]) => ({
+      ...chunk(parts),
+      candidates: [{ content: { role: "model", parts }, index: 0, finishReason }],
+      ...(counts ? { usageMetadata: counts } : {}),
     });
     const thoughts = splitText(reasoning ?? "").map((each) => ({ text: each, thought: true }));
     const texts = splitText(text ?? "").map((each) => ({ text: each }));
     const parts = [...thoughts, ...texts, ...calls];
-    const stream = [...parts.map((part) => toDataBlock(chunk([part]))), toDataBlock(chunk([{ text: "" }], true))];
+    const stream = [...parts.map((part) => toDataBlock(chunk([part]))), toDataBlock(lastChunk([{ text: "" }]))];
     const wholeAnswer = [
       ...(reasoning ? [{ text: reasoning, thought: true }] : []),
       ...(text ? [{ text }] : []),
       ...calls,
     ];
-    return { stream, wholeAnswer: chunk(wholeAnswer, true) };
+    return { stream, wholeAnswer: lastChunk(wholeAnswer) };
   },
 };
 

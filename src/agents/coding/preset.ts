@@ -79,59 +79,62 @@ export const isTested = ({ testedVersions }: Preset, version: string): boolean =
 export function taskChannelOf({ stream, args, env, files }: Preset): "protocol" | "stdin" | "argument" | "file" {
   if (stream === "acp") return "protocol";
   const templates = JSON.stringify([args, env, files]);
-  return templates.includes("{promptFile}") ? "file" : templates.includes("{prompt}") ? "argument" : "stdin";
+  if (templates.includes("{promptFile}")) return "file";
+  return templates.includes("{prompt}") ? "argument" : "stdin";
 }
 
 /** The preset of an agent. `origin`: whether evald knows it, or the operator added it. */
 export function toPreset(entry: AgentEntry, origin: "preset" | "custom" = "custom"): Preset {
-  const { id, name = id, revision, testedVersions = [], package: packageName = null, ...rest } = entry;
-  const { provider: _, acp: _acp, ...fields } = rest;
+  const { id, package: packageName = null, testedVersions = [] } = entry;
   const [version] = testedVersions;
   const install = packageName && `npm install -g ${packageName}${version === undefined ? "" : `@${version}`}`;
   return {
-    native: null,
-    minNode: 0,
-    install,
-    args: [],
-    env: {},
-    files: {},
-    mounts: [],
-    tools: {},
-    exitCode: null,
-    failure: null,
-    contextFile: "AGENTS.md",
-    skillsFolder: ".agents/skills",
-    mcp: null,
-    memoryMb: 1024,
-    firstRequestTokens: null,
-    hosts: [],
-    blockedHosts: [],
-    options: {},
-    login: null,
-    clientMethods: true,
-    ...fields,
     id,
-    name,
-    revision: origin === "preset" ? `preset.${revision ?? 1}` : `custom.${digestOf(entry)}`,
+    name: entry.name ?? id,
+    revision: origin === "preset" ? `preset.${entry.revision ?? 1}` : `custom.${digestOf(entry)}`,
     testedVersions,
+    command: entry.command,
     packageName,
+    native: entry.native ?? null,
+    minNode: entry.minNode ?? 0,
+    install: entry.install ?? install,
     providers: providersOf(entry),
+    stream: entry.stream,
+    args: entry.args ?? [],
+    env: entry.env ?? {},
+    files: entry.files ?? {},
+    mounts: entry.mounts ?? [],
+    tools: entry.tools ?? {},
+    exitCode: entry.exitCode ?? null,
+    failure: entry.failure ?? null,
+    contextFile: entry.contextFile ?? "AGENTS.md",
+    skillsFolder: entry.skillsFolder ?? ".agents/skills",
+    mcp: entry.mcp ?? null,
+    memoryMb: entry.memoryMb ?? 1024,
+    firstRequestTokens: entry.firstRequestTokens ?? null,
+    hosts: entry.hosts ?? [],
+    blockedHosts: entry.blockedHosts ?? [],
+    options: entry.options ?? {},
+    login: entry.login ?? null,
+    clientMethods: entry.clientMethods ?? true,
   };
 }
 
 /** The preset of an agent, and the one that speaks the Agent Client Protocol if it can do both. */
 export function toPresets(entry: AgentEntry, origin: "preset" | "custom" = "custom"): Preset[] {
-  const { id, name = id, acp, ...rest } = entry;
+  const { acp } = entry;
   const preset = toPreset(entry, origin);
   if (!acp) return [preset];
-  const { mcp: _, options: _options, login: _login, ...fields } = rest;
-  const { clientMethods = true, ...addition } = acp;
-  const own = { ...fields, id: `${id}-acp`, name: `${name} (ACP)`, stream: "acp" as const, args: [], clientMethods };
-  return [preset, addTo(toPreset(own, origin), addition)];
+  const ownFields = { id: `${entry.id}-acp`, name: `${preset.name} (ACP)`, stream: "acp" as const, args: [] };
+  const noFields = { acp: undefined, mcp: undefined, options: undefined, login: undefined };
+  const acpEntry = { ...entry, ...ownFields, clientMethods: acp.clientMethods ?? true, ...noFields };
+  return [preset, addTo(toPreset(acpEntry, origin), acp)];
 }
 
 /** Changes with every field but those that only describe the agent. */
-function digestOf({ id: _, name: _name, install: _install, testedVersions: _tested, ...behavior }: AgentEntry): string {
+function digestOf(entry: AgentEntry): string {
+  // JSON has no undefined fields.
+  const behavior = { ...entry, id: undefined, name: undefined, install: undefined, testedVersions: undefined };
   return new Bun.CryptoHasher("sha256").update(JSON.stringify(behavior)).digest("hex").slice(0, 8);
 }
 

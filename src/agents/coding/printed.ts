@@ -1,7 +1,8 @@
 import type { SandboxProcess } from "../sandbox/sandbox.ts";
 
-/** Characters that are kept of each. */
+/** Characters that are kept of each text. */
 const maxChars = 1000;
+const newline = 10;
 
 /** The end of what an agent has printed that is no part of its stream. */
 export type Printed = {
@@ -33,9 +34,10 @@ export function recordPrinted({ stdout, stderr }: SandboxProcess, printed: Print
     stdout: stdout.pipeThrough(
       new TransformStream<Uint8Array, Uint8Array>({
         transform(bytes, out) {
-          const start = bytes.lastIndexOf(10) + 1;
-          const lastBytes = bytes.subarray(Math.max(start, bytes.length - maxChars));
-          printed.openLine = ((start > 0 ? "" : printed.openLine) + decoder.decode(lastBytes)).slice(-maxChars);
+          const lineStart = bytes.lastIndexOf(newline) + 1;
+          const lastBytes = bytes.subarray(Math.max(lineStart, bytes.length - maxChars));
+          const earlierText = lineStart > 0 ? "" : printed.openLine;
+          printed.openLine = (earlierText + decoder.decode(lastBytes)).slice(-maxChars);
           out.enqueue(bytes);
         },
       }),

@@ -1,8 +1,7 @@
 import { closeSync, existsSync, openSync, readFileSync, readSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import type { Bind } from "../sandbox/bubblewrap.ts";
 import { isTested, type Preset } from "./preset.ts";
-
-type Bind = { from: string; to: string };
 
 /** An installed agent: its command inside a sandbox, and the files to mount there. `state`: see `stateOf`. */
 export type InstalledProgram = { version: string; path: string; argv: string[]; binds: Bind[]; state: string[] };
@@ -34,50 +33,64 @@ export function findProgram(preset: Preset, path: string): InstalledProgram | { 
   const realPath = realpathSync(entry);
   const mountProblem = findMountProblem(preset.mounts);
   if (mountProblem !== null) return { missing: mountProblem };
-  const mounts = preset.mounts.filter((mount) => !systemFolder.test(`${mount}/`));
-  const modulesFolder = /^(.*?\/node_modules)\//.exec(realPath)?.[1] ?? null;
+  const modulesFolder = findModulesFolder(realPath);
   const manifest = modulesFolder === null ? null : findManifest(dirname(realPath), modulesFolder);
-  const isOther =
-    preset.packageName !== null &&
-    modulesFolder !== null &&
-    manifest?.name !== preset.packageName &&
-    !isRequiredBy(preset.packageName, manifest?.name ?? "", modulesFolder);
-  if (isOther) {
+  if (modulesFolder !== null && !isOfPackage(preset.packageName, manifest, modulesFolder)) {
     const other = manifest?.name ?? realPath;
     return { missing: `${preset.command} on PATH belongs to ${other}, not to ${preset.packageName}` };
   }
-  const folder = manifest?.folder ?? null;
   const program =
-    (preset.native && modulesFolder && folder && findNativeProgram(preset.native, [modulesFolder, folder])) || realPath;
-  const mount =
+    (preset.native &&
+      modulesFolder &&
+      manifest &&
+      findNativeProgram(preset.native, [modulesFolder, manifest.folder])) ||
+    realPath;
+  const ownBind =
     modulesFolder === null
       ? { from: program, to: `${programBinFolder}/${basename(program)}` }
       : { from: modulesFolder, to: `${programFolder}/node_modules` };
+  const mounts = preset.mounts.filter((mount) => !systemFolder.test(`${mount}/`));
   const isVisible = systemFolder.test(program) || mounts.some((mount) => isBelow(program, mount));
-  const pathInSandbox = isVisible ? program : program.replace(mount.from, mount.to);
-  const binds = [...mounts.map((path) => ({ from: path, to: path })), ...(isVisible ? [] : [mount])];
-  const version = manifest?.version ?? semver.exec(realPath)?.[0] ?? findVersion(program, path) ?? "unknown";
-  const toInstalledProgram = (argv: string[], moreBinds: Bind[] = []) => ({
-    version,
+  const pathInSandbox = isVisible ? program : program.replace(ownBind.from, ownBind.to);
+  const binds = [...mounts.map((mount) => ({ from: mount, to: mount })), ...(isVisible ? [] : [ownBind])];
+  const node = isNodeScript(program) ? findNode(preset, path) : null;
+  if (node && "missing" in node) return node;
+  return {
+    version: manifest?.version ?? semver.exec(realPath)?.[0] ?? findVersion(program, path) ?? "unknown",
     path: entry,
-    argv,
-    binds: [...binds, ...moreBinds],
-    state: stateOf([realPath, program, ...(manifest ? [manifest.file] : []), ...moreBinds.map(({ from }) => from)]),
-  });
-  if (!isNodeScript(program)) return toInstalledProgram([pathInSandbox]);
+    argv: node ? [node.pathInSandbox, pathInSandbox] : [pathInSandbox],
+    binds: [...binds, ...(node?.binds ?? [])],
+    state: stateOf([
+      realPath,
+      program,
+      ...(manifest ? [manifest.file] : []),
+      ...(node?.binds ?? []).map(({ from }) => from),
+    ]),
+  };
+}
+
+/** Whether a program, by the manifest of the package that contains it, is of the package of its preset or of one that this requires. */
+const isOfPackage = (packageName: string | null, manifest: Manifest | null, modulesFolder: string): boolean =>
+  packageName === null ||
+  manifest?.name === packageName ||
+  isRequiredBy(packageName, manifest?.name ?? "", modulesFolder);
+
+/** The Node.js that runs the script of an agent: its path in the sandbox, and what to mount there for it. */
+function findNode(
+  { command, minNode }: Preset,
+  path: string,
+): { pathInSandbox: string; binds: Bind[] } | { missing: string } {
   const node = which("node", path);
-  if (node === null) return { missing: `${preset.command} needs Node.js, which is not on PATH` };
+  if (node === null) return { missing: `${command} needs Node.js, which is not on PATH` };
   const nodePath = realpathSync(node);
-  const nodeVersion = findVersion(nodePath, path);
-  const major = Number(/\d+/.exec(nodeVersion ?? "")?.[0]);
+  const version = findVersion(nodePath, path);
+  const major = Number(/\d+/.exec(version ?? "")?.[0]);
   // Unknown on a machine that is too busy to answer in time.
-  if (nodeVersion !== null && major < preset.minNode)
-    return { missing: `${preset.command} needs Node.js ${preset.minNode} or later; node on PATH is version ${major}` };
-  if (systemFolder.test(nodePath)) return toInstalledProgram([nodePath, pathInSandbox]);
-  return toInstalledProgram(
-    [`${programBinFolder}/node`, pathInSandbox],
-    [{ from: nodePath, to: `${programBinFolder}/node` }],
-  );
+  if (version !== null && major < minNode)
+    return { missing: `${command} needs Node.js ${minNode} or later; node on PATH is version ${major}` };
+  if (systemFolder.test(nodePath)) return { pathInSandbox: nodePath, binds: [] };
+  const pathInSandbox = `${programBinFolder}/node`;
+  return { pathInSandbox, binds: [{ from: nodePath, to: pathInSandbox }] };
 }
 
 /** A coding agent on this machine. `detail` says why it is missing, and how to install it. */
@@ -123,7 +136,7 @@ function findMountProblem(mounts: string[]): string | null {
   return null;
 }
 
-/** Whether a package is one of those that another one beside it requires: the native program of some is in a package of its own. */
+/** Whether a package requires another one beside it: the native program of some is in a package of its own. */
 function isRequiredBy(packageName: string, requiredName: string, modulesFolder: string): boolean {
   try {
     const manifest = JSON.parse(readFileSync(join(modulesFolder, packageName, "package.json"), "utf8"));
@@ -136,6 +149,9 @@ function isRequiredBy(packageName: string, requiredName: string, modulesFolder: 
 const isBelow = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`);
 
 const which = (command: string, path: string): string | null => Bun.which(command, { PATH: path });
+
+/** The outermost `node_modules` around a file; null: none. */
+const findModulesFolder = (path: string): string | null => /^(.*?\/node_modules)\//.exec(path)?.[1] ?? null;
 
 type Manifest = { folder: string; file: string; name: string; version: string };
 
@@ -163,8 +179,8 @@ function findNativeProgram(glob: string, folders: string[]): string | null {
 
 /** The npm package that contains a file; null if it is in none. `path`: without links. */
 export function findPackage(path: string): Manifest | null {
-  const modulesFolder = /^(.*?\/node_modules)\//.exec(path)?.[1];
-  return modulesFolder === undefined ? null : findManifest(dirname(path), modulesFolder);
+  const modulesFolder = findModulesFolder(path);
+  return modulesFolder === null ? null : findManifest(dirname(path), modulesFolder);
 }
 
 /** Whether a program is a script that starts with a Python of its own. */

@@ -109,8 +109,8 @@ async function forward(
   const reader = findReader(pathname);
   const requestText = await request.text();
   const requestBody = parseObject(requestText) ?? {};
-  const isMainConversation = reader !== null && hasTools(requestBody);
-  if (isMainConversation) {
+  const isMain = reader !== null && hasTools(requestBody);
+  if (isMain) {
     record.hooks.onRequest(requestBody);
     addResults(record, reader.resultsOf(requestBody));
   }
@@ -126,59 +126,64 @@ async function forward(
   const { status, body } = response;
   if (status >= 400) {
     const error = (await response.text()).slice(0, maxErrorChars);
-    // What fails beside the main conversation, such as a title, does not hide its failure.
-    if (isMainConversation || !record.lastFailure?.isMain)
-      record.lastFailure = { status, message: messageIn(error), isMain: isMainConversation };
-    if (isMainConversation && endingOfCall(status, error) === "context_overflow") {
-      record.overflow = messageIn(error);
-      record.overflowCount = record.answersSinceOverflow > fewAnswers ? 1 : record.overflowCount + 1;
-      record.answersSinceOverflow = 0;
-    }
-    record.isOverBudget ||= status === 402;
+    addFailure(record, status, error, isMain);
     onEnd();
     return new Response(error, { status, headers: response.headers });
   }
-  if (isMainConversation || !record.lastFailure?.isMain) record.lastFailure = null;
-  if (isMainConversation) record.answersSinceOverflow++;
+  if (isMain || !record.lastFailure?.isMain) record.lastFailure = null;
+  if (isMain) record.answersSinceOverflow++;
   if (!body) {
     onEnd();
     return response;
   }
-  if (!isMainConversation)
-    return new Response(passOn(body, { onBytes() {}, onEnd }), { status, headers: response.headers });
   const isStream = /^text\/event-stream/i.test(response.headers.get("content-type") ?? "");
-  const answer = createAnswerReader(reader, isStream);
+  const hooks = isMain ? recordAnswer(record, reader, isStream, onEnd) : { onBytes() {}, onEnd };
+  return new Response(passOn(body, hooks), { status, headers: response.headers });
+}
+
+/** Adds a failed call. What fails beside the main conversation, such as a title, does not hide its failure. */
+function addFailure(record: ModelRecord, status: number, error: string, isMain: boolean): void {
+  if (isMain || !record.lastFailure?.isMain) record.lastFailure = { status, message: messageIn(error), isMain };
+  record.isOverBudget ||= status === 402;
+  if (!isMain || endingOfCall(status, error) !== "context_overflow") return;
+  record.overflow = messageIn(error);
+  record.overflowCount = record.answersSinceOverflow > fewAnswers ? 1 : record.overflowCount + 1;
+  record.answersSinceOverflow = 0;
+}
+
+/** `onEnd` is called once: with `provider` if the answer was sent to its end, `fault` if it was cut, `client` if nobody reads on. */
+type AnswerHooks = { onBytes: (bytes: Uint8Array) => void; onEnd: (by: "provider" | "fault" | "client") => void };
+
+/** Records an answer of the main conversation as it passes. */
+function recordAnswer(
+  record: ModelRecord,
+  reader: NonNullable<ReturnType<typeof findReader>>,
+  isStream: boolean,
+  onEnd: () => void,
+): AnswerHooks {
+  const answerReader = createAnswerReader(reader, isStream);
   const meter = createMeter(reader.format, isStream);
-  const recordedAnswer: ModelRecord["answers"][number] = {
-    summary: meter.summary,
-    isStream,
-    hasEnded: false,
-    stop: null,
-  };
-  record.answers.push(recordedAnswer);
-  const copy = passOn(body, {
+  const answer: ModelRecord["answers"][number] = { summary: meter.summary, isStream, hasEnded: false, stop: null };
+  record.answers.push(answer);
+  return {
     onBytes(bytes) {
-      answer.push(bytes);
+      answerReader.push(bytes);
       meter.push(bytes);
     },
     onEnd(by) {
       onEnd();
-      recordedAnswer.hasEnded = by !== "client";
+      answer.hasEnded = by !== "client";
       if (by !== "provider") return;
       meter.end();
-      const modelAnswer = answer.end();
-      recordedAnswer.stop = modelAnswer.stop;
+      const modelAnswer = answerReader.end();
+      answer.stop = modelAnswer.stop;
       addAnswer(record, modelAnswer);
     },
-  });
-  return new Response(copy, { status, headers: response.headers });
+  };
 }
 
-/** The same body. `onEnd`: `provider`: it was sent to its end; `fault`: it was cut; `client`: nobody reads on. */
-function passOn(
-  body: ReadableStream<Uint8Array>,
-  { onBytes, onEnd }: { onBytes: (bytes: Uint8Array) => void; onEnd: (by: "provider" | "fault" | "client") => void },
-): ReadableStream<Uint8Array> {
+/** The same body, with hooks that are called as it passes. */
+function passOn(body: ReadableStream<Uint8Array>, { onBytes, onEnd }: AnswerHooks): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   return new ReadableStream<Uint8Array>({
     async pull(stream) {

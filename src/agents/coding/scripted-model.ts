@@ -1,13 +1,19 @@
 import { type Fields, list, object, text } from "../fields.ts";
-import { contentType, readScriptedRequest, type ScriptedAnswer, type ScriptedRequest } from "./model-formats.ts";
+import {
+  contentType,
+  readScriptedRequest,
+  type ScriptedAnswer,
+  type ScriptedRequest,
+  type ScriptedToolCall,
+} from "./model-formats.ts";
 
 /** The steps of a trial, a session that tests an agent, in order; see `toCall`. */
 const trialSteps = ["command", "failing command", "page", "file"] as const;
 /** `skill` reads the skill acme-guide. The MCP steps call the tool lookup of the servers acme-remote and acme-local. */
 export type TrialStep = (typeof trialSteps)[number] | "skill" | "first MCP tool" | "second MCP tool";
 
+type ToolCall = Omit<ScriptedToolCall, "id">;
 type Tool = { name: string; isCustom: boolean; schema: Fields };
-type ToolCall = NonNullable<ScriptedAnswer["toolCalls"]>[number];
 
 /** Tokens of every answer. */
 export const usage = { input: 1000, cached: 400, output: 50, reasoning: 5 };
@@ -115,7 +121,7 @@ const flattenTools = (tools: unknown): Tool[] =>
     });
 
 /** The call for a step. Without a tool of their own, pages are fetched and files are written by a command. */
-function toCall(step: TrialStep, tools: Tool[], pageUrl: string): Omit<ToolCall, "id"> {
+function toCall(step: TrialStep, tools: Tool[], pageUrl: string): ToolCall {
   switch (step) {
     case "command":
       return toCommand("echo hello", tools);
@@ -134,7 +140,7 @@ function toCall(step: TrialStep, tools: Tool[], pageUrl: string): Omit<ToolCall,
   }
 }
 
-function toSkillCall(tools: Tool[]): Omit<ToolCall, "id"> {
+function toSkillCall(tools: Tool[]): ToolCall {
   const tool = tools.find(
     ({ name, schema }) => /^(activate_)?skill$/i.test(name) && hasProperty(schema, /^(skill|name)$/),
   );
@@ -143,7 +149,7 @@ function toSkillCall(tools: Tool[]): Omit<ToolCall, "id"> {
     : toCommand("cat .agents/skills/acme-guide/SKILL.md", tools);
 }
 
-function toMcpCall(server: "remote" | "local", tools: Tool[]): Omit<ToolCall, "id"> {
+function toMcpCall(server: "remote" | "local", tools: Tool[]): ToolCall {
   const name = new RegExp(`acme[-_]${server}.*lookup`);
   const tool = tools.find((each) => name.test(each.name));
   if (tool) return fillCall(tool, [[/^name$/, "acme"]]);
@@ -155,12 +161,12 @@ function toMcpCall(server: "remote" | "local", tools: Tool[]): Omit<ToolCall, "i
   return toCommand("echo no such tool", tools);
 }
 
-function toPageCall(pageUrl: string, tools: Tool[]): Omit<ToolCall, "id"> {
+function toPageCall(pageUrl: string, tools: Tool[]): ToolCall {
   const tool = tools.find(({ name, schema }) => /fetch/i.test(name) && hasProperty(schema, pageProperty));
   return tool ? fillCall(tool, [[pageProperty, pageUrl]]) : toCommand(`curl -sS ${pageUrl}`, tools);
 }
 
-function toFileCall(tools: Tool[], filePath = file.path): Omit<ToolCall, "id"> {
+function toFileCall(tools: Tool[], filePath = file.path): ToolCall {
   const patch = `*** Begin Patch\n*** Add File: hello.txt\n+${file.content}\n*** End Patch\n`;
   const [path, content] = [/^(file_?path|path)$/i, /^(content|file_text|text)$/i];
   const findWriter = (pattern: RegExp) =>
@@ -180,10 +186,9 @@ function toFileCall(tools: Tool[], filePath = file.path): Omit<ToolCall, "id"> {
 }
 
 /** A call that runs a command with the tools that a request offers. */
-export const toCommandCall = (body: Fields, command: string): Omit<ToolCall, "id"> =>
-  toCommand(command, listTools(body));
+export const toCommandCall = (body: Fields, command: string): ToolCall => toCommand(command, listTools(body));
 
-function toCommand(command: string, tools: Tool[]): Omit<ToolCall, "id"> {
+function toCommand(command: string, tools: Tool[]): ToolCall {
   const findShell = (pattern: RegExp) =>
     tools.find(({ name, schema }) => pattern.test(name) && hasProperty(schema, commandProperty));
   const shell =
@@ -210,7 +215,7 @@ const hasProperty = ({ properties }: Fields, name: RegExp): boolean =>
   Object.keys(object(properties)).some((key) => name.test(key));
 
 /** A call with the given values, and arbitrary values for other required fields. */
-function fillCall({ name, schema }: Tool, values: [RegExp, string][]): Omit<ToolCall, "id"> {
+function fillCall({ name, schema }: Tool, values: [RegExp, string][]): ToolCall {
   const properties = object(schema.properties);
   const valueEntries = values.flatMap(([pattern, value]) => {
     const key = Object.keys(properties).find((each) => pattern.test(each));
@@ -232,7 +237,6 @@ function inShapeOf(schema: Fields, pattern: RegExp, value: string): unknown {
 function arbitraryValue({ type, enum: values }: Fields): unknown {
   if (Array.isArray(values) && values.length > 0) return values[0];
   const kind = Array.isArray(type) ? type[0] : type;
-  if (kind === "boolean") return false;
-  if (kind === "number" || kind === "integer") return 1;
-  return kind === "array" ? [] : kind === "object" ? {} : "trial";
+  const valueByKind: Fields = { boolean: false, number: 1, integer: 1, array: [], object: {} };
+  return valueByKind[text(kind)] ?? "trial";
 }

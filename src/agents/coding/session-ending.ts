@@ -72,11 +72,7 @@ function findEnd({ reporter, record, result, wait }: EndedSession): SessionEnd {
   if (error && result.ending === "agent_error" && record.overflow !== null)
     return toEnd("context_overflow", record.overflow);
   if (error) return toEnd(result.ending);
-  if (!hasFailed) {
-    if (answer !== null) return toEnd("finished");
-    return toEnd(hasReportedEnd && reporter.callCount > 0 ? "no_answer" : findExit(result, reporter));
-  }
-  return toEnd(findExit(result, reporter));
+  return toEnd(!hasFailed && answer !== null ? "finished" : findExit(result, reporter));
 }
 
 /** An agent with a login has no key: what is rejected is its login. */
@@ -86,7 +82,7 @@ const withLogin = (end: SessionEnd, { reporter: { preset } }: EndedSession): Ses
 /** Whether an exit code says that a signal ended the process. */
 const isSignal = (exitCode: number) => exitCode > 128 && exitCode <= 128 + 64;
 
-/** How a process ended that did not report its end. */
+/** How a session without an answer ended. */
 function findExit({ hasReportedEnd }: ProgramResult, { printed, callCount }: SessionReporter): EndingName {
   if (hasReportedEnd) return "no_answer";
   const { stdout, stderr } = textsOf(printed);

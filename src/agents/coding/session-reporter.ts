@@ -118,8 +118,10 @@ export function reportModelCalls(reporter: SessionReporter): ModelHooks {
 }
 
 /** Whether a call succeeded, by the text of its result; null: unknown, because nothing says how a failure looks. */
-const resultIn = (preset: Preset, output: string): boolean | null =>
-  isFailure(preset, output) ? false : preset.failure === null ? null : true;
+function resultIn(preset: Preset, output: string): boolean | null {
+  if (preset.failure === null) return null;
+  return !isFailure(preset, output);
+}
 
 /** Counts a line of the stream that can't be read. */
 export function countUnreadableLine(reporter: SessionReporter, line: string | null): void {

@@ -47,26 +47,44 @@ const maxArgumentBytes = 128 * 1024 - 1;
 const loginInSandbox = "/opt/agent/login";
 
 /**
- * Writes the files of a preset, stdin to the file `$1`, and the login as `$2`, unless these are empty, as the agent's own user; then becomes
- * the agent. A link keeps the login out of the workspace, which other sandboxes see. `$3`: whether the agent gets a copy instead.
+ * Prepares the home of the agent, as the agent's own user, then becomes the agent. Arguments: the file that stdin is written to, the file of the
+ * login and `copy` or `link`, each file of the preset followed by its text, `--`, and the command. An empty name: there is no such file.
+ * A link keeps the login out of the workspace, which other sandboxes see.
  */
-const launchScript = `mkdir -p "$HOME"
-if [ -n "$1" ]; then mkdir -p "$HOME/$(dirname "$1")"; cat >"$HOME/$1"; fi
-if [ -n "$2" ]; then mkdir -p "$HOME/$(dirname "$2")"; fi
-if [ -n "$2" ] && [ "$3" = copy ]; then (umask 077; cat ${loginInSandbox} >"$HOME/$2"); elif [ -n "$2" ]; then ln -s ${loginInSandbox} "$HOME/$2"; fi
+const launchScript = `
+make_folder_of() { mkdir -p "$HOME/$(dirname "$1")"; }
+mkdir -p "$HOME"
+if [ -n "$1" ]; then
+  make_folder_of "$1"
+  cat >"$HOME/$1"
+fi
+if [ -n "$2" ]; then
+  make_folder_of "$2"
+  case $3 in
+    copy) (umask 077; cat ${loginInSandbox} >"$HOME/$2") ;;
+    link) ln -s ${loginInSandbox} "$HOME/$2" ;;
+  esac
+fi
 shift 3
-while [ "$1" != -- ]; do mkdir -p "$HOME/$(dirname "$1")"; printf %s "$2" >"$HOME/$1"; shift 2; done; shift; exec "$@"`;
+while [ "$1" != -- ]; do
+  make_folder_of "$1"
+  printf %s "$2" >"$HOME/$1"
+  shift 2
+done
+shift
+exec "$@"`;
 
-/** One session of a coding agent: reports its events and ends with `end`. Throws an AgentFailure. `path`: where its program is looked for. */
+/** A coding agent of this machine: its program is looked for on `path`, and its version is that of the program and the preset. */
+type CodingAgent = { preset: Preset; path: string; version: string };
+
+/** One session of a coding agent: reports its events and ends with `end`. Throws an AgentFailure. */
 export async function runSession(
-  basePreset: Preset,
-  path: string,
-  version: string,
+  { preset: basePreset, path, version }: CodingAgent,
   task: Task,
   context: AgentContext,
   send: (event: AgentEvent) => void,
 ): Promise<void> {
-  const { resources, signal } = context;
+  const { resources } = context;
   if (!resources) throw toAgentFailure("unusable", "the agent was started without a model");
   const { sandbox, model } = resources;
   const preset = applyOptions(basePreset, task.agentOptions);
@@ -81,9 +99,9 @@ export async function runSession(
       ...(preset.install !== null && { subject: preset.install }),
     });
   const values = toTemplateValues(preset, model, task);
-  send(toStartedEvent(preset, version, program, task, resources));
-  let ids = 0;
-  const session = { task, context, nextId: () => `check${++ids}`, report: send };
+  send(toStartedEvent({ preset, path, version }, program, task, resources));
+  let lastId = 0;
+  const session = { task, context, nextId: () => `check${++lastId}`, report: send };
   const prepared = await setUpWorkspace(session, sandbox, preset);
   await checkGoal(session, "before");
 
@@ -107,13 +125,7 @@ export async function runSession(
   };
   const record = startRecord(model.socketPath, { ...reportModelCalls(reporter), onRequest });
   try {
-    const findCurrentCallId = async () => {
-      const { openCalls } = reporter;
-      // A command may fetch a page before the agent has reported its call.
-      if (findOnly(openCalls) === null && findOnly(record.pending.keys()) !== null && preset.stream !== "none")
-        await settlesWithin(reporter.nextCall.promise, callReportMs);
-      return findOnly(openCalls) ?? findOnly(record.pending.keys());
-    };
+    const findCurrentCallId = () => waitForCurrentCallId(reporter, record);
     const { openRelay } = await import("../relay/relay.ts");
     await using relay = await runInfrastructureStep("workspace_failed", "the relay could not be opened", () =>
       openRelay({
@@ -125,41 +137,26 @@ export async function runSession(
         findCurrentCallId,
       }),
     );
-    const { commandEnv, ...run } = toSandboxRun(preset, program, values, task, sandbox.login);
-    const { workspace } = sandbox;
-    const limits = { ...task.limits, processes: maxProcesses };
+    const sandboxRun = {
+      workspace: sandbox.workspace,
+      limits: { ...task.limits, processes: maxProcesses },
+      signal: context.signal,
+    };
+    const { command, variables } = toSandboxCommand(preset, program, values, task, sandbox.login);
     const agentProcess = await runInfrastructureStep("agent_not_started", `${preset.name} could not be started`, () =>
-      runSandboxed({
-        ...run,
-        workspace,
-        sockets: { gateway: record.socketPath, egress: relay.toProxy() },
-        limits,
-        signal,
-      }),
+      runSandboxed({ ...sandboxRun, ...command, sockets: { gateway: record.socketPath, egress: relay.toProxy() } }),
     );
     const startCommand = ({ argv, env }: ClientCommand) =>
-      runSandboxed({
-        argv,
-        env: { ...commandEnv, ...env },
-        workspace,
-        sockets: { egress: relay.toProxy() },
-        limits,
-        signal,
-      });
+      runSandboxed({ ...sandboxRun, argv, env: { ...variables, ...env }, sockets: { egress: relay.toProxy() } });
     const { ending, claimedUsd } = await endUnlessReplaced(preset, path, program, async () => {
-      const { result, wait } = await readUntilEnd(
-        { process: agentProcess, startCommand },
-        task,
-        record,
-        reporter,
-        send,
-      );
-      signal.throwIfAborted();
+      const runningAgent = { process: agentProcess, startCommand };
+      const { result, wait } = await readUntilEnd(runningAgent, task, record, reporter, send);
+      context.signal.throwIfAborted();
       // Nothing is read after the end.
       output.close();
       reportUnreadable(reporter);
       if (result.wasDiskFull) throw toAgentFailure("disk_full", diskFull);
-      return { ...result, ending: toEnding({ reporter, record, result, wait }) };
+      return { ending: toEnding({ reporter, record, result, wait }), claimedUsd: result.claimedUsd };
     });
     if (claimedUsd !== null) send({ type: "milestone", name: "agent_usage", detail: { costUsd: claimedUsd } });
     const shortage = toShortage(meter.read());
@@ -172,7 +169,16 @@ export async function runSession(
   }
 }
 
-/** The only item; null if there are none or several. */
+/** ID of the call in progress, by the agent or else by its model; null if there is none, or more than one. */
+async function waitForCurrentCallId(reporter: SessionReporter, record: ModelRecord): Promise<string | null> {
+  const { openCalls, preset } = reporter;
+  const isUnreported = findOnly(openCalls) === null && findOnly(record.pending.keys()) !== null;
+  // A command may fetch a page before the agent has reported its call.
+  if (isUnreported && preset.stream !== "none") await settlesWithin(reporter.nextCall.promise, callReportMs);
+  return findOnly(openCalls) ?? findOnly(record.pending.keys());
+}
+
+/** The only item; null if there is none, or more than one. */
 function findOnly(items: Iterable<string>): string | null {
   const [first, second] = items;
   return second === undefined ? (first ?? null) : null;
@@ -211,8 +217,7 @@ function toTemplateValues(
 }
 
 function toStartedEvent(
-  preset: Preset,
-  version: string,
+  { preset, version }: CodingAgent,
   program: InstalledProgram,
   task: Task,
   { model }: AgentResources,
@@ -232,37 +237,35 @@ function toStartedEvent(
   return { type: "milestone", name: "started", detail };
 }
 
-/** The command that starts the agent, with its environment and program. */
-function toSandboxRun(
+/**
+ * The command that starts the agent, with its environment and program, and the variables of commands that evald starts in the agent's name: the
+ * agent's own may hold its token.
+ */
+function toSandboxCommand(
   preset: Preset,
   { argv, binds }: InstalledProgram,
   values: TemplateValues,
-  { workspace = {} }: Task,
+  { workspace: { mcpServers = {}, env: ownVariables = {} } = {} }: Task,
   login: string | null,
 ) {
-  const { mcpServers = {}, env: variables = {} } = workspace;
-  const files = Object.entries(presetFilesOf(preset, values, mcpServers, Object.keys(variables))).flat();
-  const isInFile = taskChannelOf(preset) === "file";
+  const files = Object.entries(presetFilesOf(preset, values, mcpServers, Object.keys(ownVariables))).flat();
+  const stdinFile = taskChannelOf(preset) === "file" ? promptFile : "";
   const settings = argsAndEnvOf(preset, mcpServers);
   const args = settings.args.map((arg) => fillAsText(arg, values));
   const env = Object.fromEntries(
     Object.entries(settings.env).map(([name, value]) => [name, fillAsText(value, values)]),
   );
-  const commandEnv = { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: home, TERM: "dumb", ...variables };
-  return {
-    argv: [
-      ...["sh", "-c", launchScript, "sh", isInFile ? promptFile : ""],
-      ...[preset.login?.file ?? "", preset.login?.copied ? "copy" : "link"],
-      ...[...files, "--", ...argv, ...args],
-    ],
-    env: { ...commandEnv, PATH: `${programBinFolder}:${commandEnv.PATH}`, ...variables, ...env },
+  const variables = { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: home, TERM: "dumb", ...ownVariables };
+  const loginArguments = [preset.login?.file ?? "", preset.login?.copied ? "copy" : "link"];
+  const command = {
+    argv: ["sh", "-c", launchScript, "sh", stdinFile, ...loginArguments, ...files, "--", ...argv, ...args],
+    env: { ...variables, PATH: `${programBinFolder}:${variables.PATH}`, ...ownVariables, ...env },
     binds: login === null ? binds : [...binds, { from: login, to: loginInSandbox }],
-    /** The variables of commands that evald starts in the agent's name. The agent's own may hold its token. */
-    commandEnv,
   };
+  return { command, variables };
 }
 
-/** Sends the prompt to the agent and reads its output until it ends or exits. Then kills everything it started. */
+/** Sends the prompt to the agent and reads its output until it ends, exits or waits. Then kills everything it started. */
 async function readUntilEnd(
   agent: RunningAgent,
   task: Task,
@@ -275,21 +278,15 @@ async function readUntilEnd(
   const output = recordPrinted(agentProcess, printed);
   const silence = watchSilence(reporter, record, task.limits.idleMs, send);
   try {
-    const reading = readOutput(
-      preset,
-      { ...agent, process: { ...agentProcess, stdout: output.stdout } },
-      task,
-      reporter,
-      record,
-    );
-    const stream = await Promise.race([reading, silence.waits]);
-    const wait = typeof stream === "string" ? stream : null;
-    const result = typeof stream === "string" ? unfinishedResult : stream;
+    const recordedAgent = { ...agent, process: { ...agentProcess, stdout: output.stdout } };
+    const reading = readOutput(recordedAgent, task, reporter, record);
+    const outcome = await Promise.race([reading, silence.waits]);
+    const [result, wait] = typeof outcome === "string" ? [unfinishedResult, outcome] : [outcome, null];
     if (wait || result.hasReportedEnd) agentProcess.kill();
     const { exitCode, limit, hasRun, wasDiskFull } = await agentProcess.ended;
     await Promise.all([output.stderr, reading]);
-    const hasStarted =
-      hasRun || wait !== null || result.hasReportedEnd || reporter.callCount > 0 || record.callCount > 0;
+    const hasCalled = reporter.callCount > 0 || record.callCount > 0;
+    const hasStarted = hasRun || hasCalled || wait !== null || result.hasReportedEnd;
     if (!hasStarted && !limit)
       throw toAgentFailure("not_started", `${preset.name} could not be started: ${printed.stderr.trim().slice(-300)}`);
     if (limit) report(reporter, { type: "limit", ...limit });

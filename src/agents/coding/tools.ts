@@ -1,12 +1,12 @@
 import type { ToolName } from "../../config/agent-entry.ts";
+import { ownMember } from "../../schema.ts";
 import type { AgentEvent } from "../agent.ts";
 import { type Fields, number } from "../fields.ts";
 import type { Preset } from "./preset.ts";
 import { type ExitCode, exitCodeIn, toCall, toResult } from "./streams/stream.ts";
 
 /** evald's name for a tool according to the agent's entry; undefined: none. */
-export const findToolName = ({ tools }: Preset, name: string): ToolName | undefined =>
-  Object.hasOwn(tools, name) ? tools[name] : undefined;
+export const findToolName = ({ tools }: Preset, name: string): ToolName | undefined => ownMember(tools, name);
 
 /** A call or result as the agent's entry explains it: with evald's name for its tool, and as a failure if its text says so. */
 export function mapTool(preset: Preset, event: AgentEvent): AgentEvent {

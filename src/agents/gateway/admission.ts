@@ -7,18 +7,25 @@ import { settleCall } from "./settlement.ts";
 /** What a call may use: output tokens of all answers together; infinite if no limit is near. `settle` counts what it has used. */
 export type Admission = { output: number; settle: (outcome: CallOutcome, likelyInput: number) => void };
 
+/** Why a call is not admitted: the error message of a limit that is reached. */
+type Refusal = { message: string };
+
 /**
  * Counts a new call and reserves what it may use at most, in its own run and in the money that it shares. Waits while calls in progress
- * hold what it needs, in the order of the calls. Returns an error message if a limit is reached; null if `signal` aborts.
+ * hold what it needs, in the order of the calls. `aborted`: the signal aborted, or the run has ended.
  */
-export function admitCall(account: CallAccount, need: Need, signal: AbortSignal): Promise<Admission | string | null> {
+export function admitCall(
+  account: CallAccount,
+  need: Need,
+  signal: AbortSignal,
+): Promise<Admission | Refusal | "aborted"> {
   const aborted = Promise.withResolvers<void>();
   signal.addEventListener("abort", () => aborted.resolve(), { once: true });
   const admission = account.admission.then(async () => {
     for (;;) {
-      if (signal.aborted || account.failure) return null;
+      if (signal.aborted || account.failure) return "aborted";
       const result = tryToAdmit(account, need);
-      if (result !== null) return result;
+      if (result !== "wait") return result;
       const reserves = [account.reserves, ...(account.run.shared ?? []).map((budget) => budget.reserves)];
       await Promise.race([...reserves.map(({ freed }) => freed.promise), aborted.promise]);
     }
@@ -30,13 +37,12 @@ export function admitCall(account: CallAccount, need: Need, signal: AbortSignal)
 
 type BudgetState = { budget: SharedBudget; state: ReturnType<SharedBudget["read"]> };
 
-/** null: it must wait. */
-function tryToAdmit(account: CallAccount, need: Need): Admission | string | null {
+function tryToAdmit(account: CallAccount, need: Need): Admission | Refusal | "wait" {
   const { run, spent, reserves } = account;
   const { limits, shared = [], model } = run;
   const states = shared.map((budget) => ({ budget, state: budget.read() }));
-  const objection = findReachedLimit(account, states);
-  if (objection !== null) return objection;
+  const message = findReachedLimit(account, states);
+  if (message !== null) return { message };
   const remainders = [
     tokensLeft(limits.tokens, spent.tokens, reserves, need),
     limits.costUsd === null ? null : moneyLeft(limits.costUsd, spent.costUsd, reserves, need, model),
@@ -48,7 +54,7 @@ function tryToAdmit(account: CallAccount, need: Need): Admission | string | null
     need,
     remainders.filter((each) => each != null),
   );
-  if (output === null) return null;
+  if (output === null) return "wait";
   spent.calls++;
   reportNearLimits(account);
   const maxOutput = Math.min(output, need.output);

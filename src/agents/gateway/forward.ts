@@ -62,29 +62,19 @@ export async function forward(request: ModelRequest, access: ModelAccess, option
       allow: access.allow,
     });
   } catch (error) {
+    const detail = withoutKey(call, describeError(call, error));
     // A call that we aborted may still have reached the model and cost money.
-    if (call.controller.signal.aborted)
-      endCall(call, {
-        kind: "answered",
-        summary: emptySummary,
-        cutReason: describeError(call, error),
-        clientLeft: call.clientLeft,
-      });
-    return refusalResponse(
-      502,
-      `${access.provider} did not respond: ${endRefused(call, null, describeError(call, error))}`,
-    );
+    if (call.controller.signal.aborted) endAnswered(call, emptySummary, detail);
+    else endCall(call, { kind: "refused", status: null, detail, retryAfter: null });
+    return refusalResponse(502, `${access.provider} did not respond: ${detail}`);
   }
   call.silenceTimer.refresh();
   const headers = new Headers({ "cache-control": "no-store" });
   for (const name of responseHeaders)
     if (upstream.headers.has(name)) headers.set(name, upstream.headers.get(name) ?? "");
   if (!upstream.ok) return await forwardError(call, upstream, headers);
-  const body = toBody(
-    call,
-    upstream,
-    createMeter(request.format, /^text\/event-stream/i.test(headers.get("content-type") ?? "")),
-  );
+  const isStream = /^text\/event-stream/i.test(headers.get("content-type") ?? "");
+  const body = toBody(call, upstream, createMeter(request.format, isStream));
   if (call.clientLeft) call.drain();
   return new Response(body, { status: upstream.status, headers });
 }
@@ -113,6 +103,7 @@ function startCall(access: ModelAccess, options: CallOptions): Call {
   return call;
 }
 
+/** Ends a call, unless it has ended already. */
 function endCall(call: Call, outcome: CallOutcome): void {
   if (call.hasEnded) return;
   call.hasEnded = true;
@@ -122,12 +113,8 @@ function endCall(call: Call, outcome: CallOutcome): void {
   call.options.onEnd(outcome);
 }
 
-/** Ends a call that got no answer, unless it has ended already; returns the reason without the key. */
-function endRefused(call: Call, status: number | null, text: string, retryAfter: string | null = null): string {
-  const detail = withoutKey(call, text);
-  endCall(call, { kind: "refused", status, detail, retryAfter });
-  return detail;
-}
+const endAnswered = (call: Call, summary: ResponseSummary, cutReason: string | null): void =>
+  endCall(call, { kind: "answered", summary, cutReason, clientLeft: call.clientLeft });
 
 const withoutKey = ({ access }: Call, text: string): string =>
   access.key ? text.replaceAll(access.key, "[redacted]") : text;
@@ -141,7 +128,8 @@ const describeError = ({ controller }: Call, error: unknown): string =>
 async function forwardError(call: Call, upstream: Response, headers: Headers): Promise<Response> {
   const { status } = upstream;
   const text = await readTextStart(upstream, maxErrorChars).catch((error) => describeError(call, error));
-  const detail = endRefused(call, status, describeError(call, toMessage(text)), toRetryAfter(upstream.headers));
+  const detail = withoutKey(call, describeError(call, toMessage(text)));
+  endCall(call, { kind: "refused", status, detail, retryAfter: toRetryAfter(upstream.headers) });
   if (status < 400)
     return refusalResponse(502, `${call.access.provider} responded with a redirect, which is not followed`);
   return text.length > maxErrorChars
@@ -149,17 +137,17 @@ async function forwardError(call: Call, upstream: Response, headers: Headers): P
     : new Response(withoutKey(call, text), { status, headers });
 }
 
+type Meter = ReturnType<typeof createMeter>;
+
 /** The body of a response, which is measured as it passes. */
-function toBody(call: Call, upstream: Response, meter: ReturnType<typeof createMeter>): ReadableStream<Uint8Array> {
+function toBody(call: Call, upstream: Response, meter: Meter): ReadableStream<Uint8Array> {
   const reader = upstream.body?.getReader();
   return new ReadableStream<Uint8Array>({
     start(stream) {
       call.drain = () => {
         call.drain = () => {};
         abortStream(stream);
-        (async () => {
-          while (await readNext(call, reader, meter));
-        })().catch(() => {});
+        readRest(call, reader, meter).catch(() => {});
       };
     },
     async pull(stream) {
@@ -176,26 +164,27 @@ function toBody(call: Call, upstream: Response, meter: ReturnType<typeof createM
   });
 }
 
+type BodyReader = ReadableStreamDefaultReader<Uint8Array> | undefined;
+
+async function readRest(call: Call, reader: BodyReader, meter: Meter): Promise<void> {
+  let bytes: Uint8Array | null;
+  do bytes = await readNext(call, reader, meter);
+  while (bytes !== null);
+}
+
 /** The next bytes of a response; null at the end. Throws if the response is cut. */
-async function readNext(
-  call: Call,
-  reader: ReadableStreamDefaultReader<Uint8Array> | undefined,
-  meter: ReturnType<typeof createMeter>,
-): Promise<Uint8Array | null> {
+async function readNext(call: Call, reader: BodyReader, meter: Meter): Promise<Uint8Array | null> {
   try {
-    const chunk = await reader?.read();
+    const { value = null } = (await reader?.read()) ?? {};
     call.silenceTimer.refresh();
-    if (chunk?.value) meter.push(chunk.value);
-    if (chunk?.value) return chunk.value;
-    endCall(call, { kind: "answered", summary: meter.end(), cutReason: null, clientLeft: call.clientLeft });
+    if (value !== null) {
+      meter.push(value);
+      return value;
+    }
+    endAnswered(call, meter.end(), null);
     return null;
   } catch (error) {
-    endCall(call, {
-      kind: "answered",
-      summary: meter.end(),
-      cutReason: describeError(call, error),
-      clientLeft: call.clientLeft,
-    });
+    endAnswered(call, meter.end(), describeError(call, error));
     throw error;
   }
 }

@@ -85,10 +85,13 @@ export async function answerCall(session: ModelSession, request: Request): Promi
     endCall();
     throw error;
   });
-  if (admission === null || typeof admission === "string") {
+  if (admission === "aborted") {
     endCall();
-    if (admission !== null) return refusalResponse(402, admission, "budget_exhausted");
     return findRefusal(session) ?? refusalResponse(499, "the client disconnected", "disconnected");
+  }
+  if ("message" in admission) {
+    endCall();
+    return refusalResponse(402, admission.message, "budget_exhausted");
   }
   const response = await send(session, { call, requested, admission }, request.headers, clientSignal, (outcome) => {
     endCall();

@@ -56,17 +56,11 @@ function listConfigs(body: Fields): [path: string, fields: Fields | null][] {
 export function limitOutput(request: ModelRequest, provider: ModelProvider, maxTokens: number): ModelRequest {
   const { format, body } = request;
   const lower = (fields: Fields): Fields =>
-    Object.fromEntries(
-      Object.entries(fields).map(([name, value]) => [
-        name,
-        limitField.test(name) && typeof value === "number" ? Math.min(value, maxTokens) : value,
-      ]),
+    mapFields(fields, (name, value) =>
+      limitField.test(name) && typeof value === "number" ? Math.min(value, maxTokens) : value,
     );
-  const limitedBody = Object.fromEntries(
-    Object.entries(lower(body)).map(([name, value]) => [
-      name,
-      configField.test(name) && value != null ? lower(object(value)) : value,
-    ]),
+  const limitedBody = mapFields(lower(body), (name, value) =>
+    configField.test(name) && value != null ? lower(object(value)) : value,
   );
   const requested = readRequestedOutput(request);
   if ("field" in requested || requested.maxTokens !== null)
@@ -76,6 +70,9 @@ export function limitOutput(request: ModelRequest, provider: ModelProvider, maxT
   const config = Object.keys(body).find((name) => configField.test(name)) ?? "generationConfig";
   return { ...request, body: { ...limitedBody, [config]: { ...object(limitedBody[config]), ...addedLimit } } };
 }
+
+const mapFields = (fields: Fields, change: (name: string, value: unknown) => unknown): Fields =>
+  Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, change(name, value)]));
 
 /** The field that is added to a request without a limit. OpenAI's newer models reject `max_tokens`, and many other servers know nothing else. */
 const addedFields: Record<Format, (provider: ModelProvider) => string> = {
@@ -90,9 +87,12 @@ const minThinking = 1_024;
 
 /** Anthropic rejects a request whose thinking may take as many tokens as the whole answer. */
 function fitThinking(format: Format, body: Fields): Fields {
-  const { budget_tokens: budget, ...thinking } = object(body.thinking);
-  const max = body.max_tokens;
-  if (format !== "messages" || typeof budget !== "number" || typeof max !== "number" || budget < max) return body;
-  if (max <= minThinking) return { ...body, thinking: { type: "disabled" } };
-  return { ...body, thinking: { ...thinking, budget_tokens: Math.max(minThinking, Math.floor(max / 2)) } };
+  const thinking = object(body.thinking);
+  const { budget_tokens: thinkingTokens } = thinking;
+  const { max_tokens: maxTokens } = body;
+  if (format !== "messages" || typeof thinkingTokens !== "number" || typeof maxTokens !== "number") return body;
+  if (thinkingTokens < maxTokens) return body;
+  if (maxTokens <= minThinking) return { ...body, thinking: { type: "disabled" } };
+  const fittingTokens = Math.max(minThinking, Math.floor(maxTokens / 2));
+  return { ...body, thinking: { ...thinking, budget_tokens: fittingTokens } };
 }

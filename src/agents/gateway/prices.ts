@@ -30,6 +30,7 @@ export function priceOf(usage: Usage, answeringModel: string | null, access: Mod
   const writtenForHour = Math.min(usage.cacheWrittenForHour, cacheWritten);
   const configuredPrice = access.prices[`${access.provider}/${answeringModel}`] ?? access.prices[access.id];
   if (configuredPrice) {
+    // In USD per million tokens.
     const price = withCacheWrites(configuredPrice, access.provider);
     const microUsd =
       (input - cached - cacheWritten) * price.in +
@@ -79,19 +80,19 @@ export function maxPriceOf(input: number, output: number, access: ModelAccess): 
     { ...uncached, cacheWritten: input, cacheWrittenForHour: input },
   ];
   const usds = usages.map((usage) => priceOf(usage, null, access));
-  return usds.reduce((max, usd) => (max === null || usd === null ? null : Math.max(max, usd)));
+  return usds.every((usd) => usd !== null) ? Math.max(...usds) : null;
 }
 
 /** Whether a model's price is known before its first call. */
 export const hasPrice = (access: ModelAccess): boolean =>
   priceOf({ ...noTokens, input: 1, output: 1 }, null, access) !== null;
 
-/** How many output tokens an amount of USD pays for; Infinity if they are free or their price is unknown. */
+/** How many output tokens an amount of USD pays for; infinite, with its sign, if they are free or their price is unknown. */
 export function affordableOutput(usd: number, access: ModelAccess): number {
-  const tokens = 1000;
-  const price = priceOf({ ...noTokens, output: tokens }, null, access);
-  if (!price) return usd < 0 ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
-  return Math.floor((usd / price) * tokens);
+  const sampleTokens = 1000;
+  const sampleUsd = priceOf({ ...noTokens, output: sampleTokens }, null, access);
+  if (!sampleUsd) return usd < 0 ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
+  return Math.floor((usd / sampleUsd) * sampleTokens);
 }
 
 /**

@@ -22,14 +22,18 @@ export const likelyInputTokens = (request: ModelRequest, bytes: number): number 
 /** The likely number of tokens in this many characters of an answer. */
 export const likelyOutputTokens = (chars: number): number => Math.ceil(chars / bytesPerToken);
 
-/** Number of the images in a request that are longer than what they are billed for, and their bytes. */
+const none = { count: 0, bytes: 0 };
+
+/** Number of the images in a request that are longer than what they are billed for, and their bytes. `isImage`: a text is the data of one. */
 function sizeOfImages(value: unknown, isImage = false, depth = 0): { count: number; bytes: number } {
   if (typeof value === "string") {
-    const data = value.startsWith("data:image/") ? value.slice(value.indexOf(",") + 1) : isImage ? value : "";
-    const counts = data.length > imageTokens && /^[\w+/=-]+$/.test(data);
-    return counts ? { count: 1, bytes: data.length } : { count: 0, bytes: 0 };
+    const isDataUrl = value.startsWith("data:image/");
+    if (!isDataUrl && !isImage) return none;
+    const data = isDataUrl ? value.slice(value.indexOf(",") + 1) : value;
+    const isBase64 = /^[\w+/=-]+$/.test(data);
+    return isBase64 && data.length > imageTokens ? { count: 1, bytes: data.length } : none;
   }
-  if (value === null || typeof value !== "object" || depth > maxDepth) return { count: 0, bytes: 0 };
+  if (value === null || typeof value !== "object" || depth > maxDepth) return none;
   const holdsImage = Object.values(value).some((each) => typeof each === "string" && /^image\/\w/.test(each));
   const sum = { count: 0, bytes: 0 };
   for (const each of Object.values(value)) {

@@ -1,5 +1,6 @@
 import type { ModelProvider } from "../../config/model-settings.ts";
 import { type Fields, list, object } from "../fields.ts";
+import { createEventReader } from "./event-reader.ts";
 
 /** OpenAI chat completions and responses, Anthropic messages, Gemini generateContent. */
 export type Format = "chat" | "responses" | "messages" | "gemini";
@@ -124,47 +125,19 @@ export type ResponseSummary = {
 /** The summary of a response that has reported nothing. */
 export const emptySummary: ResponseSummary = { model: null, usage: null, chars: 0, isComplete: false, error: null };
 
-const maxBufferChars = 32 * 1024 * 1024;
-
 /** Reads usage and other details from a response as its bytes pass through. */
 export function createMeter(format: Format, isStream: boolean) {
-  const decoder = new TextDecoder();
   const summary: ResponseSummary = { ...emptySummary };
-  let buffer = "";
-
-  function readJson(text: string): void {
-    let value: unknown;
-    try {
-      value = JSON.parse(text);
-    } catch {
-      return;
-    }
-    for (const part of Array.isArray(value) ? value : [value]) readerByFormat[format](object(part), summary);
-  }
-
-  function readLines(): void {
-    const lines = buffer.split(/\r?\n/);
-    buffer = lines.pop() ?? "";
-    for (const line of lines) {
-      if (/^data: ?\[DONE\]/.test(line)) summary.isComplete = true;
-      else if (line.startsWith("data:")) readJson(line.slice(5));
-    }
-  }
-
+  const events = createEventReader(isStream, (event) => {
+    if (event === "done") summary.isComplete = true;
+    else readerByFormat[format](event, summary);
+  });
   return {
     /** What was reported so far. */
     summary,
-    push(bytes: Uint8Array): void {
-      if (buffer.length > maxBufferChars) return;
-      const text = decoder.decode(bytes, { stream: true });
-      buffer += text;
-      if (isStream && text.includes("\n")) readLines();
-    },
+    push: events.push,
     end(): ResponseSummary {
-      if (isStream) {
-        buffer += "\n";
-        readLines();
-      } else readJson(buffer);
+      events.end();
       return summary;
     },
   };
@@ -299,8 +272,10 @@ function toUsage(counts: Partial<Record<keyof Usage, unknown>>): Usage | null {
 }
 
 /** A missing count is 0; an invalid one is NaN. */
-const toCount = (value: unknown): number =>
-  value == null ? 0 : Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : Number.NaN;
+function toCount(value: unknown): number {
+  if (value == null) return 0;
+  return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : Number.NaN;
+}
 
 /** A refusal of a request with an invalid field, as the provider itself words it. */
 export function toInvalidRequest(format: Format, field: string, message: string): object {

@@ -95,24 +95,21 @@ export const nameOfCall = (state: StreamState, id: string): string => state.tool
 const maxTextChars = 16_000;
 const maxOutputChars = 12_000;
 
-const shells = new Set(["Bash", "bash", "shell", "run_shell_command", "exec_command", "command_execution", "execute"]);
-const fetches = new Set(["WebFetch", "webfetch", "web_fetch", "fetch"]);
-const writes = new Set(
-  "Write Edit MultiEdit NotebookEdit write edit write_file replace create apply_patch file_change str_replace_editor".split(
-    " ",
-  ),
+/** evald's names for tools, so that grading can distinguish commands from pages, with those that agents use. */
+const agentNames = {
+  run_command: "Bash bash shell run_shell_command exec_command command_execution execute",
+  fetch_page: "WebFetch webfetch web_fetch fetch",
+  write_file:
+    "Write Edit MultiEdit NotebookEdit write edit write_file replace create apply_patch file_change str_replace_editor",
+  read_file: "Read read read_file view",
+  list_files: "LS Glob glob list list_directory ls",
+};
+const toolByAgentName = new Map(
+  Object.entries(agentNames).flatMap(([tool, names]) => names.split(" ").map((name) => [name, tool] as const)),
 );
-const reads = new Set(["Read", "read", "read_file", "view"]);
-const lists = new Set(["LS", "Glob", "glob", "list", "list_directory", "ls"]);
 
-/** evald's name for a tool, so that grading can distinguish commands from pages; other tools keep the agent's name. */
-function toolOf(name: string): string {
-  if (shells.has(name)) return "run_command";
-  if (fetches.has(name)) return "fetch_page";
-  if (writes.has(name)) return "write_file";
-  if (reads.has(name)) return "read_file";
-  return lists.has(name) ? "list_files" : name;
-}
+/** evald's name for a tool; other tools keep the agent's name. */
+const toolOf = (name: string): string => toolByAgentName.get(name) ?? name;
 
 const ownName = (name: string, tool: string) => (tool === name ? {} : { ownName: name });
 
@@ -162,24 +159,35 @@ export function toResult(
 ): AgentEvent {
   const isCommand = tool === "run_command";
   const isFromText = typeof reportedCode === "object" && reportedCode !== null;
-  const exitCode = !isCommand ? null : isFromText ? reportedCode.inText : reportedCode;
-  const isStopped = exitCode === null && isCommand && wasStopped(output);
-  const hasSucceeded = exitCode !== null ? ok !== false && exitCode === 0 : isStopped ? false : ok;
-  const reason = exitCode ? `exit code ${exitCode}` : isStopped ? "stopped" : "failed";
-  const lastLine = output.trim().split("\n").at(-1)?.slice(0, 300);
+  const commandExitCode = isFromText ? reportedCode.inText : reportedCode;
+  const exitCode = isCommand ? commandExitCode : null;
+  const isStopped = isCommand && exitCode === null && wasStopped(output);
+  const hasSucceeded = decideSuccess(ok, exitCode, isStopped);
   return {
     type: "tool_result",
     id,
     tool,
     ok: hasSucceeded,
     output: {
-      ...(hasSucceeded === false ? { message: [reason, lastLine].filter(Boolean).join(": ") } : {}),
+      ...(hasSucceeded === false ? { message: toFailureMessage(exitCode, isStopped, output) } : {}),
       ...(isCommand ? { exitCode } : {}),
       ...(isCommand && isFromText ? { exitCodeSource: "text" } : {}),
       text: shorten(output, maxOutputChars),
     },
     ...ownName(name, tool),
   };
+}
+
+/** null: unknown. */
+function decideSuccess(ok: boolean | null, exitCode: number | null, isStopped: boolean): boolean | null {
+  if (exitCode !== null) return ok !== false && exitCode === 0;
+  return isStopped ? false : ok;
+}
+
+function toFailureMessage(exitCode: number | null, isStopped: boolean, output: string): string {
+  const reason = isStopped ? "stopped" : "failed";
+  const lastLine = output.trim().split("\n").at(-1)?.slice(0, 300);
+  return [exitCode ? `exit code ${exitCode}` : reason, lastLine].filter(Boolean).join(": ");
 }
 
 /** The command passed to a shell, as in `/bin/sh -lc 'ls'`. */
