@@ -23,6 +23,7 @@ const states = "checked pressed disabled expanded selected required readonly inv
 /** Short elements of any type may be clickable. */
 const labelChars = 60;
 const maxNameChars = 2000;
+const maxIndentation = 12;
 
 type State = {
   origin: string | undefined;
@@ -92,7 +93,7 @@ function addText(state: State, texts: SerializedAXNode[], depth: number): void {
 }
 
 function addLine({ lines }: State, depth: number, text: string): void {
-  lines.push(" ".repeat(Math.min(depth, 12)) + text);
+  lines.push(" ".repeat(Math.min(depth, maxIndentation)) + text);
 }
 
 function addRef({ nodes }: State, node: SerializedAXNode): string {

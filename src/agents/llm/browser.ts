@@ -31,9 +31,6 @@ export type OpenRelay = (
   findCurrentCallId: () => string | null,
 ) => { open: () => Promise<Relay>; [Symbol.asyncDispose](): Promise<unknown> };
 
-/** A mistake in the call itself, reported without reading the page. */
-class CallError extends Error {}
-
 /** The browser of a session, and the page that is open in it. */
 type Browser = {
   driver: ReturnType<typeof createBrowserDriver>;
@@ -45,6 +42,15 @@ type Browser = {
   /** ID of the last call, to which the requests of its page belong. */
   callId: string | null;
 };
+
+const browserInput = z.object({
+  action: z.enum(["open", "click", "type", "read", "screenshot"]),
+  url: z.string().optional(),
+  ref: z.string().optional(),
+  text: z.string().optional(),
+  submit: z.boolean().optional(),
+  from: z.number().int().min(0).optional(),
+});
 
 /** The browser as a tool: `browse`, one action per call. */
 export function browserTools(
@@ -63,14 +69,7 @@ export function browserTools(
     tools: {
       browse: defineTool({
         description: `Use a browser, for pages that need scripts or forms. Actions: open {url}; click {ref}; type {ref, text, submit: true to press Enter} into a field, or choose an option by its text; read {from} to read the page again; screenshot to save an image for the readers of the report (you do not get it). Each action returns the accessibility tree of the page, at most ${snapshotChars} characters; [e12] after an element is its ref. Dialogs are accepted.`,
-        input: z.object({
-          action: z.enum(["open", "click", "type", "read", "screenshot"]),
-          url: z.string().optional(),
-          ref: z.string().optional(),
-          text: z.string().optional(),
-          submit: z.boolean().optional(),
-          from: z.number().int().min(0).optional(),
-        }),
+        input: browserInput,
         run: (input, call): Promise<ToolResult> => actions[input.action](browser, input, call),
       }),
     },
@@ -81,7 +80,7 @@ export function browserTools(
   };
 }
 
-type BrowserInput = { url?: string; ref?: string; text?: string; submit?: boolean; from?: number };
+type BrowserInput = z.infer<typeof browserInput>;
 
 const actions = {
   async open(browser: Browser, { url = "" }: BrowserInput, call: ToolCall): Promise<ToolResult> {
@@ -109,7 +108,7 @@ const actions = {
       return { ok: false, output: { message: `the limit of ${maxScreenshots} screenshots per run is reached` } };
     try {
       const { value } = await browser.driver.act(async (page) => {
-        if (!isWeb(page.url())) throw new CallError("no page is open; open one first");
+        if (!isWeb(page.url())) throw new Error("no page is open; open one first");
         return { image: await takeScreenshot(page), url: page.url() };
       });
       const { image, url } = value;
@@ -122,7 +121,7 @@ const actions = {
   },
 };
 
-/** Performs one action and returns a snapshot of the page. */
+/** Performs one action and returns a snapshot of the page, from a character on. `work` returns a problem, or null. */
 async function performAction(
   browser: Browser,
   call: ToolCall,
@@ -136,11 +135,10 @@ async function performAction(
       const actionProblem = await work(page);
       const { tree, ...snapshot } = await retryAfterNavigation(() => takeSnapshot(page, from), driver.settle);
       browser.tree = tree;
-      if (!isWeb(snapshot.url) && snapshot.url !== "about:blank" && !isErrorPage(snapshot.url))
-        await page.goto("about:blank");
-      return { problem: actionProblem, snapshot };
+      if (isForbidden(snapshot.url)) await page.goto("about:blank");
+      return { actionProblem, snapshot };
     });
-    const { problem: actionProblem, snapshot } = value;
+    const { actionProblem, snapshot } = value;
     const pageProblem = await findPageProblem(browser, effects, snapshot.url);
     const { dialogs, navigation } = effects;
     const status = navigation?.response?.status();
@@ -174,14 +172,16 @@ function toFailure(browser: Browser, error: unknown, { report }: ToolCall): Tool
 }
 
 async function elementOf({ tree }: Browser, ref: string | undefined): Promise<ElementHandle<Element>> {
-  if (!ref) throw new CallError("ref is required: an element reference such as e12 from the result of open or read");
+  if (!ref) throw new Error("ref is required: an element reference such as e12 from the result of open or read");
   const element = await tree?.find(ref.replace(/[[\]]/g, ""))?.elementHandle();
-  if (!element) throw new CallError(`there is no element ${ref} on the page; use read to get current references`);
+  if (!element) throw new Error(`there is no element ${ref} on the page; use read to get current references`);
   return element as ElementHandle<Element>;
 }
 
 const isWeb = (url: string) => /^https?:$/.test(URL.parse(url)?.protocol ?? "");
 const isErrorPage = (url: string) => url.startsWith("chrome-error:");
+/** Whether a page is neither on the web nor one that the browser itself shows, as in a `data:` URL. */
+const isForbidden = (url: string) => !isWeb(url) && url !== "about:blank" && !isErrorPage(url);
 const withoutFragment = (url: string) => url.replace(/#.*$/s, "");
 const isTimeout = (error: unknown) => error instanceof Error && error.name === "TimeoutError";
 
@@ -200,7 +200,7 @@ async function findPageProblem(
     return {
       message: `the page tried to open a window for ${windows.map((each) => each.slice(0, 500)).join(", ")}, which was blocked; open the URL instead`,
     };
-  if (!isWeb(url) && url !== "about:blank" && !isErrorPage(url))
+  if (isForbidden(url))
     return {
       error: "refused",
       message: `the page navigated to ${url.slice(0, 200)}; only http and https URLs can be opened`,
@@ -253,12 +253,12 @@ async function takeSnapshot(page: Page, from: number) {
   };
 }
 
-/** A screenshot as WebP, at lower quality if it would be too large. Throws a CallError if it is still too large. */
+/** A screenshot as WebP, at lower quality if it would be too large. Throws if it is still too large. */
 async function takeScreenshot(page: Page): Promise<Uint8Array> {
   const take = (quality: number) => page.screenshot({ type: "webp", quality });
   const usualImage = await take(screenshotQuality.usual);
   const image = usualImage.length <= maxImageBytes ? usualImage : await take(screenshotQuality.reduced);
-  if (image.length > maxImageBytes) throw new CallError(`the screenshot is larger than ${maxImageBytes / 1024} KiB`);
+  if (image.length > maxImageBytes) throw new Error(`the screenshot is larger than ${maxImageBytes / 1024} KiB`);
   return image;
 }
 
@@ -284,7 +284,7 @@ async function fill(element: ElementHandle<Element>, text: string): Promise<void
   if (options === null) return void (await element.asLocator().setTimeout(elementMs).fill(text));
   const option = options.find(({ label, value }) => label === text.trim() || value === text);
   if (!option)
-    throw new CallError(
+    throw new Error(
       `there is no such option; available options: ${options
         .slice(0, 50)
         .map(({ label }) => JSON.stringify(label))

@@ -2,6 +2,8 @@
 const reportMs = 1_000;
 const maxChars = 4_000;
 const maxReports = 50;
+/** Output that waits for its line or key to end is cut at its start. */
+const maxPendingChars = 64_000;
 
 /**
  * Sends the output of a running command, for live views: at most once a second, in whole lines, and only the end if
@@ -25,8 +27,8 @@ export function createLiveOutput(onText: (text: string) => void) {
   return {
     push(bytes: Uint8Array): void {
       pending += decoder.decode(bytes, { stream: true });
-      if (pending.length > 16 * maxChars)
-        pending = pending.slice(pending.indexOf("\n", pending.length - 16 * maxChars) + 1);
+      if (pending.length > maxPendingChars)
+        pending = pending.slice(pending.indexOf("\n", pending.length - maxPendingChars) + 1);
     },
     stop: () => clearInterval(timer),
   };

@@ -1,5 +1,5 @@
 import type { LanguageModelV4, LanguageModelV4Message } from "@ai-sdk/provider";
-import { type Agent, type AgentContext, type AgentEvent, type SandboxResources, toAgentFailure } from "../agent.ts";
+import { type Agent, type AgentContext, type AgentEvent, type AgentResources, toAgentFailure } from "../agent.ts";
 import { createStartReporter, startCpuMeter, toShortage } from "../cpu-meter.ts";
 import { type EndingName, endings } from "../endings.ts";
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
@@ -42,7 +42,7 @@ const writingTools = new Set(["run_command", "write_file"]);
 
 /**
  * The agent with a model. It reads the docs, runs commands in a sandbox and calls the product until it calls `finish`,
- * reaches a limit, or stops calling tools. `context.means` describes its model and sandbox.
+ * reaches a limit, or stops calling tools. `context.resources` describes its model and sandbox.
  */
 export function createModelAgent({ version }: { version: string }): Agent {
   const description = { id: "llm", version, model: null, kind: "model" } as const;
@@ -51,76 +51,65 @@ export function createModelAgent({ version }: { version: string }): Agent {
     preflight: () => [],
     run(task, context) {
       const channel = createChannel<AgentEvent>();
-      runSession(description, task, context, channel.push).then(channel.end, channel.fail);
+      const work = async () => {
+        await using mounted = await mountWorkspace(task, context);
+        await runSession(version, task, mounted.context, channel.push);
+      };
+      work().then(channel.end, channel.fail);
       return channel.items;
     },
   };
 }
 
 async function runSession(
-  { id, version, kind }: { id: string; version: string; kind: "model" },
+  version: string,
   task: Task,
-  baseContext: AgentContext,
+  context: AgentContext,
   report: (event: AgentEvent) => void,
 ): Promise<void> {
-  const { resources, signal } = baseContext;
+  const { resources, signal } = context;
   if (!resources) throw toAgentFailure("unusable", "the agent was started without a model");
+  const { browser, model: modelAccess } = resources;
+  const sandbox = "workspace" in resources.sandbox ? resources.sandbox : null;
   const progress: Progress = { calls: 0, hasWritten: false, finishEnding: null, nearLimits: new Set() };
-  let ids = 0;
-  const nextId = () => `t${++ids}`;
-  const { browser } = resources;
-  const sandboxResources = "workspace" in resources.sandbox ? resources.sandbox : null;
   const reader = createReader(task);
-  const relayRun = { task, reader, report, now: baseContext.now };
-  await using relay = sandboxResources && createRelayOpener(sandboxResources, relayRun);
+  const relayRun = { task, reader, report, now: context.now };
+  await using relay = sandbox && createRelayOpener(sandbox, relayRun);
   // The browser itself reports the pages that it opens.
   const openBrowserRelay: OpenRelay | null =
-    sandboxResources &&
+    sandbox &&
     ((egress, findCurrentCallId) =>
-      createRelayOpener({ ...sandboxResources, egress }, { ...relayRun, report: () => {}, findCurrentCallId }));
+      createRelayOpener({ ...sandbox, egress }, { ...relayRun, report: () => {}, findCurrentCallId }));
   await using browserTool =
     "program" in browser
       ? browserTools(task, { ...resources, browser }, { signal, openRelay: openBrowserRelay })
       : null;
-  // `mounted` is assigned before the first tool is called.
-  const specs: Record<string, ToolSpec> = {
-    ...webTools(task, resources, baseContext, reader),
-    ...(relay ? workspaceTools(() => (mounted.sandbox as SandboxResources).workspace, relay.open, task) : {}),
+  const ownTools: Record<string, ToolSpec> = {
+    ...webTools(task, resources, context, reader),
+    ...(sandbox && relay ? workspaceTools(sandbox.workspace, relay.open, task) : {}),
     ...browserTool?.tools,
     ...createReportTools((ending) => {
       progress.finishEnding = { ...ending, ending: "finished" };
     }),
   };
+  const toolNames = Object.keys(ownTools);
   using meter = startCpuMeter();
-  const countAndReport = (event: AgentEvent) => {
-    if (event.type === "tool_call") {
-      progress.calls++;
-      progress.hasWritten ||= writingTools.has(event.tool);
-    }
-    report(event);
-  };
-  const unavailable = [
-    ...("missing" in resources.sandbox ? [`commands and files (${resources.sandbox.missing})`] : []),
-    ...("missing" in browser ? [`a browser (${browser.missing})`] : []),
-  ];
+  const missing = listMissing(resources);
   const goal = (task.endGoal ?? task.text).slice(0, 2000);
-  const tools = Object.keys(specs);
-  const setup = { agent: id, version, kind, model: resources.model.id, goal, starts: task.startUrls };
-  const detail = { ...setup, product: task.productUrl, tools, missing: unavailable };
-  report({ type: "milestone", name: "started", detail });
+  const agent = { agent: "llm", version, kind: "model" as const, model: modelAccess.id };
+  const assignment = { goal, starts: task.startUrls, product: task.productUrl };
+  report({ type: "milestone", name: "started", detail: { ...agent, ...assignment, tools: toolNames, missing } });
 
-  await using mounted = await mountWorkspace(task, baseContext);
-  const { context, sandbox } = mounted;
-  const session = { task, context, nextId, report };
-  const prepared = sandbox && (await setUpWorkspace(session, sandbox, { contextFile: "AGENTS.md", skillsFolder }));
   if (!sandbox && task.workspace)
-    throw toAgentFailure("unusable", `the workspace can't be set up: ${unavailable.join("; ")}`, {
+    throw toAgentFailure("unusable", `the workspace can't be set up: ${missing.join("; ")}`, {
       code: "sandbox_unavailable",
     });
+  let lastId = 0;
+  const nextId = () => `t${++lastId}`;
+  const session = { task, context, nextId, report };
+  const prepared = sandbox && (await setUpWorkspace(session, sandbox, { contextFile: "AGENTS.md", skillsFolder }));
   const { skills = [] } = prepared ?? {};
   await using mcp = sandbox && relay && (await openMcp({ task, sandbox, openRelay: relay.open, version, signal }));
-  Object.assign(specs, mcp?.tools);
-  unavailable.push(...(mcp?.unavailable ?? []));
   if (prepared) {
     const names = { skills: skills.map(({ name }) => name), mcpServers: mcp?.available ?? [] };
     const detail = { instructions: prepared.instructionChars > 0, ...names };
@@ -128,12 +117,23 @@ async function runSession(
   }
   // Checks that pass before the agent starts aren't its achievement.
   await checkGoal(session, "before");
-  const system = { role: "system" as const, content: toInstructions(task, tools, unavailable) };
-  const messages = [fromUser(toFirstMessage(task, skills))];
-  const model = await toModel(resources.model, (limit) => progress.nearLimits.add(limitNames[limit] ?? limit));
-  const toolbox = await createToolbox(specs, { nextId, signal, report: countAndReport });
+  const countAndReport = (event: AgentEvent) => {
+    if (event.type === "tool_call") {
+      progress.calls++;
+      progress.hasWritten ||= writingTools.has(event.tool);
+    }
+    report(event);
+  };
+  const instructions = toInstructions(task, toolNames, [...missing, ...(mcp?.unavailable ?? [])]);
+  const conversation = {
+    model: await toModel(modelAccess, (limit) => progress.nearLimits.add(limitNames[limit] ?? limit)),
+    modelId: modelAccess.id,
+    toolbox: await createToolbox({ ...ownTools, ...mcp?.tools }, { nextId, signal, report: countAndReport }),
+    system: { role: "system" as const, content: instructions },
+    messages: [fromUser(toFirstMessage(task, skills))],
+    progress,
+  };
   const reportStart = createStartReporter({ meter, context, report });
-  const conversation = { model, modelId: resources.model.id, toolbox, system, messages, progress };
   const ending = await converse(conversation, { reportStart, report: countAndReport, signal });
   const shortage = toShortage(meter.read());
   if (shortage) report(shortage);
@@ -142,6 +142,12 @@ async function runSession(
   await mcp?.[Symbol.asyncDispose]();
   report({ type: "end", ...(await decideEnding(ending, session)) });
 }
+
+/** What this machine lacks for the agent, each with the reason. */
+const listMissing = ({ sandbox, browser }: AgentResources): string[] => [
+  ...("missing" in sandbox ? [`commands and files (${sandbox.missing})`] : []),
+  ...("missing" in browser ? [`a browser (${browser.missing})`] : []),
+];
 
 /** What the model has done so far. */
 type Progress = {
@@ -178,9 +184,8 @@ async function converse(
   for (;;) {
     signal.throwIfAborted();
     reportStart();
-    const newLimits = [...progress.nearLimits].filter((limit) => !announcedLimits.has(limit));
-    if (newLimits.length > 0)
-      messages.push(fromUser(`The run has almost used up ${newLimits.join(" and ")}. Wrap up now and call finish.`));
+    const newLimits = progress.nearLimits.difference(announcedLimits);
+    if (newLimits.size > 0) messages.push(fromUser(toLimitWarning([...newLimits])));
     for (const limit of newLimits) announcedLimits.add(limit);
     removeOldResults(messages, maxChars);
     const prompt = [system, ...withCachePoint(messages)];
@@ -215,6 +220,9 @@ async function converse(
     await pauseAfter(failures, step, signal);
   }
 }
+
+const toLimitWarning = (limits: string[]): string =>
+  `The run has almost used up ${limits.join(" and ")}. Wrap up now and call finish.`;
 
 /** The end of a session that did not reach the goal. */
 const toEnding = (ending: EndingName, reason: string): Ending => ({

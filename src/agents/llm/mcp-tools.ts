@@ -22,6 +22,10 @@ const maxTools = 100;
 const descriptionChars = 2_000;
 const resultChars = 20_000;
 const stderrChars = 2_000;
+/** `Response` refuses a body with these. */
+const statusesWithoutBody = [204, 205, 304];
+/** Providers allow no longer names of tools. */
+const maxNameChars = 64;
 
 type McpToolOptions = {
   task: Task;
@@ -57,7 +61,7 @@ export async function openMcpTools(options: McpToolOptions): Promise<McpTools> {
       const { client, close } = await connect(server, options, () => currentCall.id);
       connections.push({ client, close });
       for (const tool of await listTools(client)) {
-        const id = `mcp__${name}__${tool.name}`.replaceAll(/[^\w-]/g, "_").slice(0, 64);
+        const id = `mcp__${name}__${tool.name}`.replaceAll(/[^\w-]/g, "_").slice(0, maxNameChars);
         if (Object.keys(mcp.tools).length < maxTools) mcp.tools[id] ??= toSpec(client, tool, currentCall);
       }
       mcp.available.push(name);
@@ -154,13 +158,8 @@ const createRemoteTransport = (
           const responseHeaders = new Headers(
             Object.entries(response.headers).map(([name, value]) => [name, String(value)] as [string, string]),
           );
-          const isEmpty = [204, 205, 304].includes(status);
-          resolve(
-            new Response(isEmpty ? null : (Readable.toWeb(response) as unknown as ReadableStream<Uint8Array>), {
-              status,
-              headers: responseHeaders,
-            }),
-          );
+          const body = statusesWithoutBody.includes(status) ? null : Readable.toWeb(response);
+          resolve(new Response(body as ReadableStream<Uint8Array> | null, { status, headers: responseHeaders }));
         });
         request.end(typeof body === "string" ? body : undefined);
       }),

@@ -38,6 +38,13 @@ type PartOf<Role> = Extract<LanguageModelV4Message, { role: Role }>["content"][n
 type ResponsePart = Exclude<PartOf<"assistant">, { type: "tool-call" }> | LanguageModelV4ToolCall;
 type TextPart = Extract<ResponsePart, { type: "text" | "reasoning" }>;
 
+type StepOptions = {
+  toolbox: Toolbox;
+  report: (event: AgentEvent) => void;
+  signal: AbortSignal;
+  maxTextChars: number;
+};
+
 /**
  * Calls the model once, and if its response is complete, runs the tools that it calls, one after the other. Reports its thoughts and
  * messages. Throws what a tool throws, and the signal's reason.
@@ -45,32 +52,15 @@ type TextPart = Extract<ResponsePart, { type: "text" | "reasoning" }>;
 export async function takeStep(
   model: LanguageModelV4,
   prompt: LanguageModelV4Message[],
-  {
-    toolbox,
-    report,
-    signal,
-    maxTextChars,
-  }: { toolbox: Toolbox; report: (event: AgentEvent) => void; signal: AbortSignal; maxTextChars: number },
+  options: StepOptions,
 ): Promise<StepEnd> {
-  let parts: ResponsePart[];
-  let stop: Stop | null;
-  try {
-    const { stream } = await model.doStream({
-      prompt,
-      tools: toolbox.definitions,
-      toolChoice: { type: "auto" },
-      abortSignal: signal,
-    });
-    ({ parts, stop } = await readResponse(stream, (type, fullText) => {
-      const text = fullText.trim().slice(0, maxTextChars);
-      if (text !== "")
-        report(type === "reasoning" ? { type: "thought", text, by: "model" } : { type: "message", text });
-    }));
-    signal.throwIfAborted();
-  } catch (error) {
+  const { toolbox, signal, maxTextChars } = options;
+  const response = await callModel(model, prompt, options).catch((error) => {
     signal.throwIfAborted();
     return toFailure(error);
-  }
+  });
+  if ("kind" in response) return response;
+  const { parts, stop } = response;
   if (stop !== null) {
     const texts = parts.flatMap((part) => (part.type === "text" ? [part.text] : []));
     return { kind: "stopped", ending: stop, text: texts.join("").trim().slice(0, maxTextChars) };
@@ -92,18 +82,38 @@ export async function takeStep(
   return { kind: "done", messages, calls: results.length };
 }
 
+/** Throws what the provider's client throws, and if the response is incomplete. */
+async function callModel(
+  model: LanguageModelV4,
+  prompt: LanguageModelV4Message[],
+  { toolbox, report, signal, maxTextChars }: StepOptions,
+): Promise<ModelResponse> {
+  const { stream } = await model.doStream({
+    prompt,
+    tools: toolbox.definitions,
+    toolChoice: { type: "auto" },
+    abortSignal: signal,
+  });
+  const response = await readResponse(stream, (type, fullText) => {
+    const text = fullText.trim().slice(0, maxTextChars);
+    if (text !== "") report(type === "reasoning" ? { type: "thought", text, by: "model" } : { type: "message", text });
+  });
+  signal.throwIfAborted();
+  return response;
+}
+
 type Stop = "refused" | "output_limit";
 const stops: Record<string, Stop> = { "content-filter": "refused", length: "output_limit" };
 const incompleteReasons = new Set(["error", "interrupted", "other"]);
 
-/**
- * The parts of a response in the order of their starts, and why it stopped early without calling a tool. `onText` gets each text when it ends.
- * Throws if the response is incomplete.
- */
+/** The parts of a response in the order of their starts, and why it stopped early without calling a tool; null: it did not. */
+type ModelResponse = { parts: ResponsePart[]; stop: Stop | null };
+
+/** Reads a response. `onText` gets each text when it ends. Throws if the response is incomplete. */
 async function readResponse(
   stream: ReadableStream<LanguageModelV4StreamPart>,
   onText: (type: "text" | "reasoning", text: string) => void,
-): Promise<{ parts: ResponsePart[]; stop: Stop | null }> {
+): Promise<ModelResponse> {
   const parts: ResponsePart[] = [];
   const openTexts = new Map<string, TextPart>();
   let streamError: unknown;
@@ -150,8 +160,8 @@ async function readResponse(
   const hasCalls = parts.some(({ type }) => type === "tool-call");
   if (streamError !== undefined) throw streamError;
   if (!hasCalls && (reason === null || incompleteReasons.has(reason))) throw new Error("the response is incomplete");
-  const shownParts = parts.filter((part) => !("text" in part) || part.text !== "" || part.providerOptions);
-  return { parts: shownParts, stop: hasCalls ? null : (ownMember(stops, reason ?? "") ?? null) };
+  const keptParts = parts.filter((part) => !("text" in part) || part.text !== "" || part.providerOptions);
+  return { parts: keptParts, stop: hasCalls ? null : (ownMember(stops, reason ?? "") ?? null) };
 }
 
 function toFailure(error: unknown): StepEnd {
@@ -163,6 +173,7 @@ function toFailure(error: unknown): StepEnd {
   if (status === 402) return { kind: "over_budget", message };
   const { "retry-after-ms": retryMs, "retry-after": retrySeconds } = apiError?.responseHeaders ?? {};
   const ms = Number(retryMs ?? Number(retrySeconds) * 1000);
+  // Neither header, or a date.
   const retryAfterMs = Number.isFinite(ms) ? ms : null;
   const ending = (status === null ? "cut_answer" : endingOfCall(status, message)) as CallEnding;
   const isBusy = status !== null && status >= 400;
@@ -183,7 +194,7 @@ export async function pauseAfter(
   { retryAfterMs, isBusy }: Extract<StepEnd, { kind: "failed" }>,
   signal: AbortSignal,
 ): Promise<void> {
-  const ms = Math.min(retryAfterMs ?? (isBusy ? busyPauseMs : pauseMs) * 2 ** (failures - 1), longestPauseMs);
-  await pause(ms, signal);
+  const firstPauseMs = isBusy ? busyPauseMs : pauseMs;
+  await pause(Math.min(retryAfterMs ?? firstPauseMs * 2 ** (failures - 1), longestPauseMs), signal);
   signal.throwIfAborted();
 }

@@ -13,6 +13,7 @@ import { defineTool, maxUrlChars, type ToolCall, type ToolResult } from "./tool.
 
 const pageChars = 20_000;
 const bodyChars = 8_000;
+const maxHeaders = 40;
 const requestMs = 30_000;
 
 type RequestOptions = {
@@ -23,6 +24,7 @@ type RequestOptions = {
 };
 type RequestOutcome =
   | { ok: true; response: GuardedResponse; type: string | null }
+  /** `kind`: that of the GuardError. */
   | { ok: false; kind: string; message: string };
 
 /** Why headers cannot be sent; null if they can. */
@@ -78,8 +80,8 @@ export function webTools(
       const { mappedUrl, status, ms, body, redirects, edit } = response;
       const type = response.headers.get("content-type");
       const received = { mappedUrl, status, ms, bytes: body.length, contentType: type, error: null };
-      const more = { ...(redirects.length > 0 && { answeredBy: response.url }), ...(edit && { edit }) };
-      report({ ...event, ...upload, ...received, ...more });
+      const answeredBy = redirects.length > 0 && { answeredBy: response.url };
+      report({ ...event, ...upload, ...received, ...answeredBy, ...(edit && { edit }) });
       return { ok: true, response, type };
     } catch (error) {
       signal.throwIfAborted();
@@ -115,7 +117,7 @@ export function webTools(
     return { page, status };
   }
 
-  const tools = {
+  return {
     fetch_page: defineTool({
       description: `Read a page of the docs as Markdown, at most ${pageChars} characters per call; set from to continue in a longer page.`,
       input: z.object({ url: z.string(), from: z.number().int().min(0).optional() }),
@@ -167,17 +169,14 @@ export function webTools(
         const outcome = await send(url, { method, headers, body, followRedirects: false }, call);
         if (!outcome.ok) return { ok: false, output: { url, error: outcome.kind, message: outcome.message } };
         const { status } = outcome.response;
-        const response = {
+        const output = {
           status,
-          headers: Object.fromEntries([...outcome.response.headers].slice(0, 40)),
+          headers: Object.fromEntries([...outcome.response.headers].slice(0, maxHeaders)),
           body: shorten(guard.text(outcome.response), bodyChars),
         };
-        return {
-          ok: status < 400,
-          output: status < 400 ? response : { message: `${method} ${url} returned status ${status}`, ...response },
-        };
+        if (status < 400) return { ok: true, output };
+        return { ok: false, output: { message: `${method} ${url} returned status ${status}`, ...output } };
       },
     }),
   };
-  return tools;
 }

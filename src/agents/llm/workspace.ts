@@ -8,14 +8,23 @@ import { createLiveOutput } from "./live-output.ts";
 import { defineTool, type ToolCall, type ToolResult } from "./tool.ts";
 
 const outputChars = 12_000;
+const errorChars = 6_000;
 const fileChars = 20_000;
 /** A character has at most 4 bytes in UTF-8. */
 const fileBytes = 4 * fileChars;
 const defaultSeconds = 120;
 const maxSeconds = 240;
 
-type SandboxCommand = { argv: string[]; stdin?: string; seconds?: number; hasNetwork?: boolean; isStreamed?: boolean };
-/** `stopCause`: why it was stopped. */
+/** `script` is for sh, with `argument` as its `$1`. */
+type SandboxCommand = {
+  script: string;
+  argument: string;
+  stdin?: string;
+  seconds?: number;
+  hasNetwork?: boolean;
+  isStreamed?: boolean;
+};
+/** `stopCause`: why it was stopped; null: it was not. */
 type CommandResult = { exitCode: number; stdout: string; stderr: string; stopCause: string | null };
 
 const workspaceFolder = /^\/workspace(?=\/|$)/;
@@ -33,9 +42,10 @@ function toWorkspacePath(path: string): string | null {
   return ["/workspace", ...parts].join("/");
 }
 
-/** Rejects symbolic links that lead out of the workspace. In the command, `$1` is the path and `$real` what it leads to. */
-const withPathCheck = (command: string) =>
-  `real=$(realpath -m -- "$1") || exit 1; case $real in /workspace|/workspace/*) ;; *) echo "a symbolic link points outside /workspace" >&2; exit 9;; esac; ${command}`;
+/** Sets `$real` to what the path `$1` leads to, and rejects symbolic links that lead out of the workspace. */
+const withPathCheck = (script: string) => `real=$(realpath -m -- "$1") || exit 1
+case $real in /workspace|/workspace/*) ;; *) echo "a symbolic link points outside /workspace" >&2; exit 9;; esac
+${script}`;
 
 /** Linux rejects arguments of 128 KiB or more, and ones with a null byte. */
 const maxCommandBytes = 120_000;
@@ -54,15 +64,15 @@ const toPathError = (path: string): ToolResult => {
 
 /** Where the commands of a run are executed. */
 type Execution = {
-  workspace: () => Workspace;
+  workspace: Workspace;
   openRelay: () => Promise<Relay>;
   task: Task;
   /** Whether the model was told that the workspace is nearly full. */
   isNearlyFull: boolean;
 };
 
-/** The tools for commands and files. Each call runs a command in its own sandbox on the workspace, which is mounted before the first one. */
-export function workspaceTools(workspace: () => Workspace, openRelay: () => Promise<Relay>, task: Task) {
+/** The tools for commands and files. Each call runs a command in its own sandbox on the workspace. */
+export function workspaceTools(workspace: Workspace, openRelay: () => Promise<Relay>, task: Task) {
   const execution: Execution = { workspace, openRelay, task, isNearlyFull: false };
   return {
     run_command: defineTool({
@@ -72,80 +82,72 @@ export function workspaceTools(workspace: () => Workspace, openRelay: () => Prom
         const objection = objectionToCommand(command);
         if (objection !== null) return { ok: false, output: { message: objection } };
         const script = 'mkdir -p "$HOME" && exec sh -c "$1"';
-        const { exitCode, stdout, stderr, stopCause } = await runInSandbox(
-          execution,
-          { argv: ["sh", "-c", script, "sh", command], seconds, hasNetwork: true, isStreamed: true },
-          call,
-        );
-        const message = stopCause ?? (exitCode === 0 ? null : `exit code ${exitCode}`);
-        const ok = message === null;
-        const result = { exitCode, stdout: shorten(stdout, outputChars), stderr: shorten(stderr, outputChars / 2) };
-        return {
-          ok,
-          output: ok
-            ? result
-            : { message: [message, lastLine(stderr || stdout)].filter(Boolean).join(": "), ...result },
-        };
+        const options = { seconds, hasNetwork: true, isStreamed: true };
+        const result = await runInSandbox(execution, { script, argument: command, ...options }, call);
+        const { exitCode, stdout, stderr } = result;
+        const output = { exitCode, stdout: shorten(stdout, outputChars), stderr: shorten(stderr, errorChars) };
+        const message = problemOfCommand(result);
+        return message === null ? { ok: true, output } : { ok: false, output: { message, ...output } };
       },
     }),
     read_file: defineTool({
       description: "Read a text file in /workspace.",
       input: z.object({ path: z.string() }),
       async run({ path }, call): Promise<ToolResult> {
-        const workspacePath = toWorkspacePath(path);
-        if (!workspacePath) return toPathError(path);
-        const script = withPathCheck(
-          `[ -f "$real" ] || { echo "no such file" >&2; exit 1; }; head -c ${fileBytes} -- "$real"`,
-        );
-        const result = await runInSandbox(execution, { argv: ["sh", "-c", script, "sh", workspacePath] }, call);
-        const message = problemOf(result);
-        if (message) return { ok: false, output: { path, message } };
-        return { ok: true, output: { path, text: shorten(result.stdout, fileChars) } };
+        const script = `[ -f "$real" ] || { echo "no such file" >&2; exit 1; }; head -c ${fileBytes} -- "$real"`;
+        return runOnPath(execution, { path, script }, call, (stdout) => ({ text: shorten(stdout, fileChars) }));
       },
     }),
     write_file: defineTool({
       description: "Write a text file in /workspace, creating its directories.",
       input: z.object({ path: z.string(), text: z.string() }),
       async run({ path, text }, call): Promise<ToolResult> {
-        const workspacePath = toWorkspacePath(path);
-        if (!workspacePath) return toPathError(path);
-        const script = withPathCheck('mkdir -p -- "$(dirname -- "$real")" && cat > "$real"');
-        const message = problemOf(
-          await runInSandbox(execution, { argv: ["sh", "-c", script, "sh", workspacePath], stdin: text }, call),
-        );
-        return message
-          ? { ok: false, output: { path, message } }
-          : { ok: true, output: { path, bytes: Buffer.byteLength(text) } };
+        const script = 'mkdir -p -- "$(dirname -- "$real")" && cat > "$real"';
+        return runOnPath(execution, { path, script, stdin: text }, call, () => ({ bytes: Buffer.byteLength(text) }));
       },
     }),
     list_files: defineTool({
       description: "List the files in a directory of /workspace recursively, with their sizes.",
       input: z.object({ path: z.string().default("/workspace") }),
       async run({ path }, call): Promise<ToolResult> {
-        const workspacePath = toWorkspacePath(path);
-        if (!workspacePath) return toPathError(path);
-        const find = `find "$real" -mindepth 1 \\( -name node_modules -o -name .git -o -path /workspace/.home \\) -prune -o -printf '%P %s %y\\n' | head -500`;
-        const result = await runInSandbox(
-          execution,
-          { argv: ["sh", "-c", withPathCheck(find), "sh", workspacePath] },
-          call,
-        );
-        const message = problemOf(result);
-        if (message) return { ok: false, output: { path, message } };
-        return { ok: true, output: { path, files: result.stdout.trim().split("\n").filter(Boolean) } };
+        const script = `find "$real" -mindepth 1 \\( -name node_modules -o -name .git -o -path /workspace/.home \\) -prune -o -printf '%P %s %y\\n' | head -500`;
+        const toOutput = (stdout: string) => ({ files: stdout.trim().split("\n").filter(Boolean) });
+        return runOnPath(execution, { path, script }, call, toOutput);
       },
     }),
   };
 }
 
-const problemOf = ({ exitCode, stderr, stopCause }: CommandResult): string | null =>
-  stopCause ?? (exitCode === 0 ? null : lastLine(stderr) || `exit code ${exitCode}`);
+/** Runs a script on a path in the workspace, which is `$real` in it. `toOutput`: what the tool returns of what the script printed. */
+async function runOnPath(
+  execution: Execution,
+  { path, script, stdin = "" }: { path: string; script: string; stdin?: string },
+  call: ToolCall,
+  toOutput: (stdout: string) => Record<string, unknown>,
+): Promise<ToolResult> {
+  const argument = toWorkspacePath(path);
+  if (argument === null) return toPathError(path);
+  const { exitCode, stdout, stderr, stopCause } = await runInSandbox(
+    execution,
+    { script: withPathCheck(script), argument, stdin },
+    call,
+  );
+  if (stopCause === null && exitCode === 0) return { ok: true, output: { path, ...toOutput(stdout) } };
+  const message = stopCause ?? (lastLine(stderr) || `exit code ${exitCode}`);
+  return { ok: false, output: { path, message } };
+}
+
+/** Why a command of the model failed, with the last line that it printed; null if it didn't. */
+function problemOfCommand({ exitCode, stdout, stderr, stopCause }: CommandResult): string | null {
+  if (stopCause === null && exitCode === 0) return null;
+  return [stopCause ?? `exit code ${exitCode}`, lastLine(stderr || stdout)].filter(Boolean).join(": ");
+}
 
 const lastLine = (text: string) => text.trim().split("\n").at(-1)?.slice(0, 300) ?? "";
 
 async function runInSandbox(
   execution: Execution,
-  { argv, stdin = "", seconds = 30, hasNetwork = false, isStreamed = false }: SandboxCommand,
+  { script, argument, stdin = "", seconds = 30, hasNetwork = false, isStreamed = false }: SandboxCommand,
   { id, signal, report }: ToolCall,
 ): Promise<CommandResult> {
   const { limits, workspace: setup } = execution.task;
@@ -153,9 +155,9 @@ async function runInSandbox(
   const live = isStreamed ? { stdout: createLiveOutput(onText), stderr: createLiveOutput(onText) } : null;
   try {
     const result = await runCommand({
-      argv,
+      argv: ["sh", "-c", script, "sh", argument],
       stdin,
-      workspace: execution.workspace(),
+      workspace: execution.workspace,
       env: setup?.env ?? {},
       seconds,
       sockets: hasNetwork ? { egress: (await execution.openRelay()).toProxy(id) } : {},
