@@ -78,30 +78,31 @@ export function createAgentStandby(env: Env) {
       () => testAgentSandbox(kind, passedEnv),
       (problem) => problem === null,
     );
-    return async ({ programs, executable: _, ...access }: ProcessNeeds) => {
+    return async ({ programs, sockets, folders }: ProcessNeeds) => {
+      const access = { sockets, folders };
       const sandboxCommand = (await findProblem()) === null ? agentCommand(passedEnv, programs, access) : null;
       return sandboxCommand ?? { argv: ownCommand("__agent"), group: null, status: null };
     };
   };
   // Looked up each time: agents are installed and updated while the service runs.
   const listPrograms = () => programFilesOf(listPresets(env), env.PATH ?? "");
-  const rulesStandby = createStandby(createCommandFinder("rules"), passedEnv, "rules");
-  const modelStandby = createStandby(createCommandFinder("model"), passedEnv, "model");
+  const standbys = {
+    rules: createStandby(createCommandFinder("rules"), passedEnv, "rules"),
+    model: createStandby(createCommandFinder("model"), passedEnv, "model"),
+  };
   return {
-    take: (kind: "rules" | "model", access: ProcessAccess) =>
-      kind === "rules"
-        ? rulesStandby.take({ ...access, programs: null, executable: findExecutable() })
-        : modelStandby.take({ ...access, programs: listPrograms(), executable: findExecutable() }),
+    take: (kind: "rules" | "model", access: ProcessAccess) => {
+      const programs = kind === "rules" ? null : listPrograms();
+      return standbys[kind].take({ ...access, programs, executable: findExecutable() });
+    },
     /** Keeps processes waiting for the next runs, of which `concurrency` run at once. */
     start({ openSocket, openFolders }: RunFiles, concurrency: number) {
       const size = Math.max(1, Math.floor(concurrency / runsPerStandby));
-      rulesStandby.start(size, async () => ({
-        sockets: [await openSocket()],
-        folders: [],
-        programs: null,
-        executable: findExecutable(),
-      }));
-      modelStandby.start(size, async (lastNeeds) => {
+      standbys.rules.start(size, async () => {
+        const sockets = [await openSocket()];
+        return { sockets, folders: [], programs: null, executable: findExecutable() };
+      });
+      standbys.model.start(size, async (lastNeeds) => {
         if (!lastNeeds) return null;
         return {
           ...lastNeeds,
@@ -112,7 +113,7 @@ export function createAgentStandby(env: Env) {
       });
     },
     async stop() {
-      await Promise.all([rulesStandby.stop(), modelStandby.stop()]);
+      await Promise.all([standbys.rules.stop(), standbys.model.stop()]);
     },
   };
 }

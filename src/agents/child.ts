@@ -22,6 +22,7 @@ import type { ProcessAccess } from "./sandbox/agent-command.ts";
 import { beginSession } from "./sandbox/cpu-groups.ts";
 
 const mib = 1024 * 1024;
+const newline = 10;
 const maxLineBytes = mib;
 /** Limits of a run's events, so that a process cannot fill the disk. */
 const maxBytes = 64 * mib;
@@ -62,9 +63,9 @@ export function createChildAgent(
   return {
     describe: () => agent.describe(),
     preflight: () => agent.preflight(),
-    async *run(task, { signal, now: _now, startedAt: _startedAt, openEgress, ...rest }) {
+    async *run(task, { signal, openEgress, allow, resources, checkSecrets }) {
       const releaseSlot = await startSlots.take("");
-      let egress: Awaited<ReturnType<NonNullable<typeof openEgress>>> | undefined;
+      let egress: (EgressSocket & { close(): void }) | undefined;
       const endSession = beginSession();
       let child: AgentProcess | undefined;
       const leaveSlot = firstCall(releaseSlot);
@@ -82,11 +83,16 @@ export function createChildAgent(
       try {
         signal.throwIfAborted();
         egress = await openEgress?.();
-        const access = accessOf(egress ?? null, rest.resources);
+        const access = accessOf(egress ?? null, resources);
         child = await runInfrastructureStep("agent_not_started", "the agent's process could not be started", () =>
           startAgentProcess(access),
         );
-        const context = { ...rest, ...(egress && { egress: { path: egress.path, token: egress.token } }) };
+        const context = {
+          allow,
+          resources,
+          ...(checkSecrets && { checkSecrets }),
+          ...(egress && { egress: { path: egress.path, token: egress.token } }),
+        };
         yield* readChild(child, { agent: agent.describe().id, task, context }, { signal, silentCpuMs, onEvent });
       } finally {
         for (const timer of timers) clearTimeout(timer);
@@ -122,20 +128,13 @@ async function* readChild(
   const abort = () => stop(signal.reason);
   signal.addEventListener("abort", abort, { once: true });
   const { memoryBytes } = input.task.limits;
-  /** CPU time at the last event. */
-  let cpuMs = 0;
+  let cpuMsAtLastEvent = 0;
   const watchTimer = setInterval(() => {
-    const failure =
-      (child.memory() ?? 0) > memoryBytes
-        ? toMemoryFailure(memoryBytes)
-        : (child.cpuMs() ?? 0) - cpuMs > silentCpuMs
-          ? toLimitFailure(
-              `used ${silentCpuMs / 1000} s of CPU time without an event, such as on a page that is slow to parse,`,
-            )
-          : null;
-    if (failure === null) return;
+    const isOverMemory = (child.memory() ?? 0) > memoryBytes;
+    const isOverCpuTime = (child.cpuMs() ?? 0) - cpuMsAtLastEvent > silentCpuMs;
+    if (!isOverMemory && !isOverCpuTime) return;
     child.kill();
-    stop(failure);
+    stop(isOverMemory ? toMemoryFailure(memoryBytes) : toCpuTimeFailure(silentCpuMs));
   }, watchMs);
   try {
     child.write(`${JSON.stringify(input)}\n`);
@@ -148,7 +147,7 @@ async function* readChild(
       if (answer.type === "failure") throw new AgentFailure(answer.code, answer.detail, answer);
       onEvent(answer);
       yield answer;
-      cpuMs = child.cpuMs() ?? cpuMs;
+      cpuMsAtLastEvent = child.cpuMs() ?? cpuMsAtLastEvent;
       hasEnded = answer.type === "end";
       if (hasEnded) break;
     }
@@ -179,10 +178,10 @@ async function* readLines(reader: ReadableStreamDefaultReader<Uint8Array>): Asyn
     total += value.length;
     if (total > maxBytes) throw toLimitFailure(`sent more than ${maxBytes / mib} MiB of events`);
     let from = 0;
-    for (let newline = value.indexOf(10); newline >= 0; newline = value.indexOf(10, from)) {
-      const line = Buffer.concat([...partial, value.subarray(from, newline)]);
+    for (let end = value.indexOf(newline); end >= 0; end = value.indexOf(newline, from)) {
+      const line = Buffer.concat([...partial, value.subarray(from, end)]);
       partial = [];
-      from = newline + 1;
+      from = end + 1;
       if (line.length > maxLineBytes) throw toLineFailure();
       if (++lines > maxEvents) throw toLimitFailure(`sent more than ${maxEvents} events`);
       if (lines % linesAtOnce === 0) await new Promise(setImmediate);
@@ -226,6 +225,8 @@ const toLineFailure = () =>
   new AgentFailure("agent_crashed", `its process wrote a line longer than ${maxLineBytes / mib} MiB`);
 const toLimitFailure = (problem: string) =>
   new AgentFailure("session_too_large", `the agent ${problem} and was stopped`);
+const toCpuTimeFailure = (ms: number) =>
+  toLimitFailure(`used ${ms / 1000} s of CPU time without an event, such as on a page that is slow to parse,`);
 const toMemoryFailure = (memoryBytes: number) =>
   new AgentFailure(
     "server_limit",

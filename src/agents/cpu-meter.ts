@@ -1,7 +1,7 @@
-import { readdirSync, readFileSync } from "node:fs";
 import { firstCall } from "../once.ts";
 import type { AgentContext, AgentEvent } from "./agent.ts";
 import type { Milestone } from "./milestones.ts";
+import { namesIn, readText } from "./sandbox/kernel-files.ts";
 
 /** CPU time of processes in ms: how long they ran, and how long they waited for a CPU although they could have run. */
 type CpuTimes = { ranMs: number; waitedMs: number };
@@ -20,9 +20,9 @@ export function startCpuMeter() {
   function sample(pid: number): void {
     for (const thread of namesIn(`/proc/${pid}/task`)) {
       const folder = `/proc/${pid}/task/${thread}`;
-      const [ran = Number.NaN, waited = Number.NaN] = textOf(`${folder}/schedstat`).split(" ").map(Number);
-      if (!Number.isNaN(waited)) threads.set(folder, [ran, waited]);
-      for (const child of textOf(`${folder}/children`).split(" ").filter(Boolean)) sample(Number(child));
+      const [ran, waited] = readText(`${folder}/schedstat`).split(" ").map(Number);
+      if (ran !== undefined && waited !== undefined) threads.set(folder, [ran, waited]);
+      for (const child of readText(`${folder}/children`).trim().split(" ").filter(Boolean)) sample(Number(child));
     }
   }
   sample(process.pid);
@@ -66,20 +66,4 @@ export function createStartReporter({ meter, context, report }: SessionStart): (
     const startMs = Math.max(0, context.startedAt - createdAt);
     report({ type: "milestone", name: "work_began", detail: { startMs, cpuWaitMs } });
   });
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
-}
-
-function textOf(path: string): string {
-  try {
-    return readFileSync(path, "latin1").trim();
-  } catch {
-    return "";
-  }
 }

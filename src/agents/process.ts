@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
+import { closeSync, existsSync, openSync, readlinkSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { isCompiled } from "../build.ts";
 import { settlesWithin } from "../deadline.ts";
@@ -6,6 +6,7 @@ import { yieldToEventLoop } from "../event-loop.ts";
 import { tailOf } from "./lines.ts";
 import { lowerPriority } from "./priority.ts";
 import type { AgentCommand } from "./sandbox/agent-command.ts";
+import { namesIn, readText } from "./sandbox/kernel-files.ts";
 import { childrenOf } from "./sandbox/process-tree.ts";
 import { closeStatusFile } from "./sandbox/status-file.ts";
 
@@ -89,8 +90,8 @@ export function startProcess(
   /** The process itself, inside of its sandbox. Kept once it has started. */
   function programPid(): number {
     if (innermostPid !== null) return innermostPid;
-    const { pid, isStarted } = findInnermost(child.pid);
-    if (isStarted) innermostPid = pid;
+    const pid = listSandboxChain(child.pid).at(-1) ?? child.pid;
+    if (!isSandbox(pid)) innermostPid = pid;
     return pid;
   }
   let ending: Promise<string | null> | undefined;
@@ -122,56 +123,37 @@ export function startProcess(
 }
 
 /** Whether a process is part of a sandbox, or has not started its program yet. */
-const isSandbox = (pid: number): boolean =>
-  /^\d+ \((sh|bwrap|setpriv)\) /.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
+const isSandbox = (pid: number): boolean => /^\d+ \((sh|bwrap|setpriv)\) /.test(readText(`/proc/${pid}/stat`));
 
 /** A process and, below it, those that its sandbox consists of, down to the one that the sandbox was started for. */
 function listSandboxChain(pid: number): number[] {
-  try {
-    if (!isSandbox(pid)) return [pid];
-    const [child] = childrenOf(pid);
-    return child ? [pid, ...listSandboxChain(child)] : [pid];
-  } catch {
-    return [pid];
-  }
-}
-
-/** The last of the chain. `isStarted`: its program runs. */
-function findInnermost(from: number): { pid: number; isStarted: boolean } {
-  const pid = listSandboxChain(from).at(-1) ?? from;
-  try {
-    return { pid, isStarted: !isSandbox(pid) };
-  } catch {
-    return { pid, isStarted: false };
-  }
+  const [child] = isSandbox(pid) ? childrenOf(pid) : [];
+  return child === undefined ? [pid] : [pid, ...listSandboxChain(child)];
 }
 
 function memoryOf(pid: number): number | null {
-  try {
-    const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "latin1"))?.[1];
-    return kib === undefined ? null : Number(kib) * 1024;
-  } catch {
-    return null;
-  }
+  const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readText(`/proc/${pid}/status`))?.[1];
+  return kib === undefined ? null : Number(kib) * 1024;
 }
 
-/** The fields of `/proc/PID/stat` after the name of the program, which may contain anything. */
-const statusFieldsOf = (pid: number): string[] =>
-  readFileSync(`/proc/${pid}/stat`, "latin1")
-    .replace(/^.*\) /s, "")
-    .split(" ");
+/** Positions of times among the fields below. */
+const fieldPositions = { userTime: 11, systemTime: 12, startTime: 19 };
+/** The unit of these times. */
+const msPerTick = 10;
 
-/** The kernel counts in hundredths of a second. */
+/** The fields of `/proc/PID/stat` after the name of the program, which may contain anything; null if the process has exited. */
+function statusFieldsOf(pid: number): number[] | null {
+  const fields = readText(`/proc/${pid}/stat`).replace(/^.*\) /s, "");
+  return fields === "" ? null : fields.split(" ").map(Number);
+}
+
 function cpuMsOf(pid: number): number | null {
-  try {
-    const fields = statusFieldsOf(pid);
-    return (Number(fields[11]) + Number(fields[12])) * 10;
-  } catch {
-    return null;
-  }
+  const fields = statusFieldsOf(pid);
+  return fields && (fields[fieldPositions.userTime]! + fields[fieldPositions.systemTime]!) * msPerTick;
 }
 
 const maxScans = 10;
+const processesAtOnce = 25;
 /** Marks of the processes to kill, and when the process that has it first started. */
 const marksToKill = new Map<string, number>();
 /** A scan that has not started yet serves all waiting callers, since many runs may end at once. */
@@ -203,8 +185,8 @@ async function scanAndKill(): Promise<Set<string>> {
   const currentPidsWithoutEnvironment = new Set<number>();
   const firstStart = Math.min(...marksToKill.values());
   for (const [index, pid] of listProcesses().entries()) {
-    // Takes microseconds per process, too little to yield, but a machine may have thousands.
-    if (index % 25 === 24) await yieldToEventLoop();
+    // Takes microseconds per process, too little to yield each time, but a machine may have thousands.
+    if ((index + 1) % processesAtOnce === 0) await yieldToEventLoop();
     // Older processes belong to no agent, but may be a service with its keys.
     if ((startOf(pid) ?? 0) < firstStart) continue;
     const { isEmpty, mark } = searchEnvironment(pid);
@@ -236,20 +218,12 @@ function isProgram(pid: number): boolean {
 }
 
 const listProcesses = (): number[] =>
-  existsSync("/proc")
-    ? readdirSync("/proc")
-        .filter((name) => /^\d+$/.test(name))
-        .map(Number)
-    : [];
+  namesIn("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
 
-/** When a process started, in hundredths of a second since the machine did; null if it has exited. */
-function startOf(pid: number): number | null {
-  try {
-    return Number(statusFieldsOf(pid)[19]);
-  } catch {
-    return null;
-  }
-}
+/** When a process started, in ticks since the machine did; null if it has exited. */
+const startOf = (pid: number): number | null => statusFieldsOf(pid)?.[fieldPositions.startTime] ?? null;
 
 /** The content of one environment at a time. It is cleared at once: that of another process of this user may contain secrets. */
 let environment = Buffer.alloc(64 * 1024);
@@ -261,14 +235,16 @@ function searchEnvironment(pid: number): { isEmpty: boolean; mark: string | null
   let length = 0;
   try {
     descriptor = openSync(`/proc/${pid}/environ`, "r");
-    for (let bytes = -1; bytes !== 0 && length < maxEnvironmentBytes; length += bytes) {
+    while (length < maxEnvironmentBytes) {
       if (length === environment.length) {
         const larger = Buffer.alloc(2 * length);
         environment.copy(larger);
         environment.fill(0);
         environment = larger;
       }
-      bytes = readSync(descriptor, environment, length, environment.length - length, null);
+      const bytes = readSync(descriptor, environment, length, environment.length - length, null);
+      if (bytes === 0) break;
+      length += bytes;
     }
     const content = environment.subarray(0, length);
     return { isEmpty: length === 0, mark: [...marksToKill.keys()].find((mark) => content.includes(mark)) ?? null };

@@ -6,19 +6,6 @@ import { closeStatusFile } from "./sandbox/status-file.ts";
 /** How long no run may have started before the next process is started, so that it takes nothing from runs that start. */
 const quietMs = 500;
 
-/** Starts the processes of agents, some of them ahead of the next runs. */
-type Standby<Needs> = {
-  /** A process for one run. Throws if it cannot start. */
-  take(needs: Needs): Promise<AgentProcess>;
-  /**
-   * Keeps up to `size` processes waiting from now on. `findNextNeeds` returns what the next run will need, from what the last one needed;
-   * null: unknown yet.
-   */
-  start(size: number, findNextNeeds: (lastNeeds: Needs | null) => Promise<Needs | null>): void;
-  /** Ends the waiting processes, and resolves when nothing of them is left. */
-  stop(): Promise<void>;
-};
-
 /** Releases what was opened for a command that is not run. */
 async function discard({ group, status }: Omit<AgentCommand, "argv">): Promise<void> {
   if (status !== null) closeStatusFile(status);
@@ -34,7 +21,7 @@ export function createStandby<Needs extends ProcessAccess>(
   commandOf: (needs: Needs) => Promise<AgentCommand>,
   env: Record<string, string>,
   kind: "rules" | "model",
-): Standby<Needs> {
+) {
   let standbys: { child: AgentProcess; needs: Needs }[] = [];
   let size = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -71,7 +58,8 @@ export function createStandby<Needs extends ProcessAccess>(
   }
 
   return {
-    async take(needs) {
+    /** A process for one run. Throws if it cannot start. */
+    async take(needs: Needs): Promise<AgentProcess> {
       takeCount++;
       lastNeeds = needs;
       fillLater();
@@ -83,12 +71,17 @@ export function createStandby<Needs extends ProcessAccess>(
       const { argv, ...resources } = await commandOf(needs);
       return startProcess(argv, env, resources);
     },
-    start(newSize, newFindNextNeeds) {
+    /**
+     * Keeps up to `newSize` processes waiting from now on. `newFindNextNeeds` returns what the next run will need, from what the last one needed;
+     * null: unknown yet.
+     */
+    start(newSize: number, newFindNextNeeds: typeof findNextNeeds): void {
       size = newSize;
       findNextNeeds = newFindNextNeeds;
       fillLater();
     },
-    async stop() {
+    /** Ends the waiting processes, and resolves when nothing of them is left. */
+    async stop(): Promise<void> {
       size = 0;
       clearTimeout(timer);
       const unusedStandbys = standbys;

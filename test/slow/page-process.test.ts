@@ -130,7 +130,13 @@ describe.each(kinds)("in place of the process of an agent (%s)", (kind) => {
       const { argv, binds } = programs[form]();
       const access = kind === "model" ? { sockets: [socket], folders: [own] } : { sockets: [socket], folders: [] };
       const nesting = kind === "model" ? { programs: { files: [], links: [] }, group: null } : null;
-      const command = toSandboxCommand([...argv, "-e", `(${probe})()`, input], {}, nesting, access, binds) ?? [];
+      const command =
+        toSandboxCommand([...argv, "-e", `(${probe})()`, input], {
+          env: {},
+          nesting,
+          access,
+          executableBinds: binds,
+        }) ?? [];
       const child = Bun.spawn(command, {
         cwd: "/",
         env: { PATH: process.env.PATH ?? "" },
@@ -189,7 +195,13 @@ test.if(problems.model === null)(
     const nesting = { programs: { files: [], links: [] }, group };
     const access = { sockets: [], folders: [] };
     const { binds } = ownProgram();
-    const command = toSandboxCommand(["/run/evald/bun", "-e", code, ...places], {}, nesting, access, binds) ?? [];
+    const command =
+      toSandboxCommand(["/run/evald/bun", "-e", code, ...places], {
+        env: {},
+        nesting,
+        access,
+        executableBinds: binds,
+      }) ?? [];
     const child = Bun.spawn(command, {
       cwd: "/",
       env: { PATH: process.env.PATH ?? "" },
@@ -220,7 +232,9 @@ test.if(problems.model === null)(
       bwrap --unshare-user --unshare-pid --unshare-net --ro-bind / / cat /proc/self/cgroup
     `;
     const nesting = { programs: { files: [], links: [] }, group };
-    const command = toSandboxCommand(["/bin/sh", "-c", script], {}, nesting, { sockets: [], folders: [] }, []) ?? [];
+    const access = { sockets: [], folders: [] };
+    const command =
+      toSandboxCommand(["/bin/sh", "-c", script], { env: {}, nesting, access, executableBinds: [] }) ?? [];
     const env = { PATH: process.env.PATH ?? "" };
     const child = Bun.spawn(command, { cwd: "/", env, stdio: ["pipe", "pipe", "inherit"] });
     const isLower = group?.lowerPriority() ?? false;

@@ -40,22 +40,29 @@ const maxDescriptor = 9;
 /** Namespaces of a process that starts sandboxes. */
 const nestingNamespaces = "--unshare-user --unshare-net --unshare-pid --unshare-ipc --unshare-uts";
 
+type ProcessSandbox = {
+  env: Env;
+  /** null: it starts no further sandboxes. */
+  nesting: Nesting | null;
+  access: ProcessAccess;
+  /** The files of the executable. Default: this one. */
+  executableBinds?: Bind[];
+  /** The file descriptor of its status file, if it has one. */
+  status?: number | null;
+};
+
 /**
  * The command that runs `argv` in a sandbox for a process that parses pages, like that of commands. It sees /usr, a few files of /etc,
- * `executableBinds` and what its run needs, has no network, and writes only to the folders of its run and to memory. `nesting`: null if it starts no
- * further sandboxes. Null without bubblewrap.
+ * the executable and what its run needs, has no network, and writes only to the folders of its run and to memory. Null without bubblewrap.
  */
 export function toSandboxCommand(
   argv: string[],
-  env: Env,
-  nesting: Nesting | null,
-  { sockets, folders }: ProcessAccess,
-  executableBinds: Bind[] = ownProgram().binds,
-  status: number | null = null,
+  { env, nesting, access, executableBinds = ownProgram().binds, status = null }: ProcessSandbox,
 ): string[] | null {
   const bwrap = Bun.which("bwrap");
   if (!bwrap) return null;
   const asRoot = process.getuid?.() === 0;
+  const { sockets, folders } = access;
   const { files, links } = nesting?.programs ?? noPrograms;
   const { folders: groups = [], procsFiles = [] } = nesting?.group ?? {};
   const certificateFiles = certificates.flatMap((name) => {
@@ -98,7 +105,7 @@ export function agentCommand(env: Env, programs: Programs | null, access: Proces
   const group = programs && createDelegatedCgroup(process.getuid?.() === 0 ? nobody : null);
   const status = openStatusFile();
   const nesting = programs && { programs, group };
-  const argv = toSandboxCommand([...ownProgram().argv, "__agent"], env, nesting, access, undefined, status);
+  const argv = toSandboxCommand([...ownProgram().argv, "__agent"], { env, nesting, access, status });
   return argv && { argv, group, status };
 }
 
@@ -133,11 +140,11 @@ const nestedCommand = "bwrap --unshare-all --unshare-user --disable-userns --ro-
  */
 export async function testAgentSandbox(kind: "rules" | "model", env: Env): Promise<string | null> {
   const { PATH = "/usr/sbin:/usr/bin:/sbin:/bin" } = env;
-  const noAccess = { sockets: [], folders: [] };
+  const access = { sockets: [], folders: [] };
   const command =
     kind === "model"
-      ? toSandboxCommand(nestedCommand, env, { programs: noPrograms, group: null }, noAccess)
-      : toSandboxCommand([...ownProgram().argv, "--version"], env, null, noAccess);
+      ? toSandboxCommand(nestedCommand, { env, nesting: { programs: noPrograms, group: null }, access })
+      : toSandboxCommand([...ownProgram().argv, "--version"], { env, nesting: null, access });
   if (command === null) return describeSandboxProblem({ code: "not_installed", line: "" });
   const child = Bun.spawn(command, { cwd: "/", env: { PATH }, stdio: ["ignore", "ignore", "pipe"] });
   const [code, output] = await Promise.all([child.exited, new Response(child.stderr).text()]);

@@ -1,8 +1,8 @@
-import { readdirSync, statfsSync, statSync } from "node:fs";
+import { statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { settlesWithin } from "../../deadline.ts";
 import type { Workspace } from "../agent.ts";
-import { read } from "./group-folders.ts";
+import { namesIn, readText } from "./kernel-files.ts";
 import { usageOf } from "./workspace.ts";
 
 /** The limits of everything that runs in a sandbox. */
@@ -25,20 +25,12 @@ const minFreeBytes = 1024 ** 2;
 /** Share of its maximum size from which a workspace is nearly full. */
 const nearShare = 0.8;
 
-const namesIn = (folder: string): string[] => {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
-};
-
 /** The processes below a process. */
 function descendants(pid: number): string[] {
   const children = Map.groupBy(
-    readdirSync("/proc").filter((name) => /^\d+$/.test(name)),
+    namesIn("/proc").filter((name) => /^\d+$/.test(name)),
     // After the program name, which may contain anything: state, then parent.
-    (name) => /^\d+ \(.*\) \S (\d+)/s.exec(read(`/proc/${name}/stat`))?.[1] ?? "",
+    (name) => /^\d+ \(.*\) \S (\d+)/s.exec(readText(`/proc/${name}/stat`))?.[1] ?? "",
   );
   const below = (parent: string): string[] => (children.get(parent) ?? []).flatMap((child) => [child, ...below(child)]);
   return below(String(pid));
@@ -48,7 +40,7 @@ function descendants(pid: number): string[] {
 function memoryBelow(pid: number, withFiles: boolean): number {
   const counted = withFiles ? /^(?:RssAnon|RssShmem):\s+(\d+) kB/gm : /^RssAnon:\s+(\d+) kB/gm;
   const memoryOf = (id: string) =>
-    [...read(`/proc/${id}/status`).matchAll(counted)].reduce((sum, [, kib]) => sum + Number(kib) * 1024, 0);
+    [...readText(`/proc/${id}/status`).matchAll(counted)].reduce((sum, [, kib]) => sum + Number(kib) * 1024, 0);
   return descendants(pid).reduce((sum, child) => sum + memoryOf(child), 0);
 }
 
@@ -83,6 +75,9 @@ async function bytesBelow(folder: string): Promise<number> {
   return (await measure(folder)) ?? Number.POSITIVE_INFINITY;
 }
 
+/** The unit of `blocks` in the status of a file, on any file system. */
+const blockBytes = 512;
+
 /** Size on disk of files that processes of a sandbox have open or mapped, but that no folder lists any more. */
 function deletedBytes(pid: number, workspace: string): number {
   const device = statSync(workspace, { bigint: true, throwIfNoEntry: false })?.dev;
@@ -90,7 +85,7 @@ function deletedBytes(pid: number, workspace: string): number {
   const addDeleted = (path: string) => {
     try {
       const { dev, ino, nlink, blocks } = statSync(path, { bigint: true });
-      if (dev === device && nlink === 0n) sizes.set(ino, Number(blocks) * 512);
+      if (dev === device && nlink === 0n) sizes.set(ino, Number(blocks) * blockBytes);
     } catch {
       // The process has closed the file.
     }
@@ -125,18 +120,16 @@ type Room = { isFull: boolean; wasDiskFull: boolean };
 /** Enforces the limits that the kernel doesn't. Returns a function that stops it after a final check. */
 export function watch(
   pid: number,
-  workspace: Workspace | undefined,
-  limits: SandboxLimits,
-  isInCgroup: boolean,
+  { workspace, limits, isInCgroup }: { workspace: Workspace | undefined; limits: SandboxLimits; isInCgroup: boolean },
   { onHit, onNear = () => {} }: { onHit: (hit: LimitHit) => void; onNear?: (hit: LimitHit) => void },
 ): () => Promise<Room> {
   const { memoryBytes, workspaceBytes } = limits;
-  const room = workspaceLimitOf(limits);
   let isStopped = false;
   let isNear = false;
   const seen: Room = { isFull: false, wasDiskFull: false };
-  // The control group then has room for memory and files, and the files don't count as memory of the command.
   const isMounted = workspace !== undefined && workspace.holder !== null;
+  // A control group also has room for the files of a mounted workspace, so that it alone doesn't limit the memory of the command.
+  const checksMemory = isMounted || !isInCgroup;
   /** Bytes to count. A mounted workspace can't exceed its size, but it can hold too many files. */
   const bytesOf = async ({ path, holder }: Workspace) => {
     if (holder === null) {
@@ -148,14 +141,14 @@ export function watch(
     return Math.max(usage.bytes, 1024 * usage.files);
   };
   const check = async () => {
-    if ((isMounted || !isInCgroup) && memoryBelow(pid, !isInCgroup) > memoryBytes)
+    if (checksMemory && memoryBelow(pid, !isInCgroup) > memoryBytes)
       onHit({ limit: "memory", value: memoryBytes, unit: "bytes" });
     if (workspace === undefined) return;
     const bytes = await bytesOf(workspace);
-    if (bytes > workspaceBytes) onHit(room);
+    if (bytes > workspaceBytes) onHit(workspaceLimitOf(limits));
     else if (bytes >= nearShare * workspaceBytes && !isNear) {
       isNear = true;
-      onNear(room);
+      onNear(workspaceLimitOf(limits));
     }
   };
   const stopped = Promise.withResolvers<void>();

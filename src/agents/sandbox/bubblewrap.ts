@@ -37,22 +37,25 @@ function listEtc(): { folders: string[]; files: string[] } {
 export const listEtcFiles = (): string[] => listEtc().files;
 
 /** Namespaces of a sandbox, without a network or anything of the machine's environment. */
-const closed = "--unshare-all --unshare-user --disable-userns --clearenv";
+const ownNamespaces = "--unshare-all --unshare-user --disable-userns --clearenv";
+
+/** File systems in memory of a sandbox: /dev/shm, /tmp, /home and, without a folder for it, /workspace. */
+const maxFileSystems = 4;
 
 /** A sandbox that starts further ones: its namespaces, and an open file descriptor of each file of /etc, by path. */
 type NestingView = { namespaces: string; etcFiles: Map<string, number> };
 
 /**
- * Everything that the command sees. Every in-memory file system has a maximum size; nothing else is writable. Its namespaces are `closed`,
- * unless it starts further sandboxes. Then it gets copies of the files of /etc: a package manager replaces them, and a mount of a replaced file
+ * Everything that the command sees. Every in-memory file system has a maximum size; nothing else is writable. Its namespaces are
+ * `ownNamespaces`, unless it starts further sandboxes. Then it gets copies of the files of /etc: a package manager replaces them, and a mount of a replaced file
  * can't be mounted again.
  */
 export function fileSystem(binds: Bind[], memoryBytes: number, nesting: NestingView | null = null): string[] {
-  const { namespaces, etcFiles } = nesting ?? { namespaces: closed, etcFiles: new Map<string, number>() };
+  const { namespaces, etcFiles } = nesting ?? { namespaces: ownNamespaces, etcFiles: new Map<string, number>() };
   const etc = listEtc();
   const inMemory = (path: string) => [
     "--size",
-    String(Math.floor(memoryBytes / 4)),
+    String(Math.floor(memoryBytes / maxFileSystems)),
     "--perms",
     "1777",
     "--tmpfs",

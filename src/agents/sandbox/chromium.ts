@@ -62,6 +62,14 @@ const preferences = JSON.stringify({
   spellcheck: { dictionaries: [], dictionary: "" },
 });
 
+/** Writes the preferences `$1`, and becomes the browser. Its DevTools pipe is on the descriptors 3 and 4, in place of stdin and stdout. */
+const launchScript = `
+mkdir -p /tmp/profile/Default
+printf %s "$1" >/tmp/profile/Default/Preferences
+shift
+exec 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null
+exec "$@"`;
+
 /** Detects it by starting it in a sandbox, because a snap or flatpak browser doesn't work there. */
 export async function detectBrowser(sandbox: Sandbox): Promise<BrowserStatus> {
   const program = ["chromium", "chromium-browser"].find((name) => Bun.which(name));
@@ -86,14 +94,11 @@ export async function detectBrowser(sandbox: Sandbox): Promise<BrowserStatus> {
  * a profile in memory.
  */
 export function startChromium({ program, egress, memoryBytes, signal }: ChromiumOptions): Chromium {
-  // It uses descriptors 3 and 4; a sandbox uses the first two.
-  const script =
-    'mkdir -p /tmp/profile/Default; printf %s "$1" >/tmp/profile/Default/Preferences; shift; exec 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null; exec "$@"';
   const browser = [program, ...switches, `--disable-features=${disabledFeatures}`, "--remote-debugging-pipe"];
   const { trustedKey, ...proxy } = egress;
   if (trustedKey !== undefined) browser.push(`--ignore-certificate-errors-spki-list=${trustedKey}`);
   const { stdin, stdout, stderr, kill, ended } = runSandboxed({
-    argv: ["sh", "-c", script, "sh", preferences, ...browser, "about:blank"],
+    argv: ["sh", "-c", launchScript, "sh", preferences, ...browser, "about:blank"],
     sockets: { egress: proxy },
     limits: { memoryBytes, processes: maxProcesses },
     signal,

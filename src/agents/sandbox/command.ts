@@ -73,12 +73,10 @@ export async function runCommand({ argv, stdin = "", env, seconds, onOutput, ...
 }
 
 /** Why a command did not end by itself; null if it did. */
-export const stopReason = ({ limit, timedOut }: CommandEnd, seconds: number): string | null =>
-  limit
-    ? `the limit of ${limit.value} ${limit.unit} (${limit.limit}) was reached`
-    : timedOut
-      ? `stopped after ${seconds} seconds`
-      : null;
+export function stopReason({ limit, timedOut }: CommandEnd, seconds: number): string | null {
+  if (limit) return `the limit of ${limit.value} ${limit.unit} (${limit.limit}) was reached`;
+  return timedOut ? `stopped after ${seconds} seconds` : null;
+}
 
 async function gather(stream: ReadableStream<Uint8Array>, onBytes: (bytes: Uint8Array) => void): Promise<string> {
   const chunks: Uint8Array[] = [];
@@ -87,7 +85,8 @@ async function gather(stream: ReadableStream<Uint8Array>, onBytes: (bytes: Uint8
     chunks.push(bytes);
     onBytes(bytes);
     size += bytes.length;
-    while (size > keptBytes && chunks.length > 2) size -= chunks.splice(1, 1)[0]?.length ?? 0;
+    // The first chunk stays, and the last ones.
+    while (size > keptBytes && chunks.length > 2) size -= chunks.splice(1, 1)[0]!.length;
   }
   return Buffer.concat(chunks).toString();
 }

@@ -2,7 +2,8 @@ import { chownSync, existsSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { LimitHit, SandboxLimits } from "./bounds.ts";
 import { cpuFolder, cpuWeights, enableCpuController, setCpuWeight } from "./cpu-groups.ts";
-import { groupsBelow, killGroup, makeGroup, newName, prepareParents, read } from "./group-folders.ts";
+import { groupsBelow, killGroup, makeGroup, newName, prepareParents } from "./group-folders.ts";
+import { readText } from "./kernel-files.ts";
 
 type Cgroup = {
   /** A process that writes its ID to all of these joins the group, and so do its children. */
@@ -42,7 +43,7 @@ export function createCgroup(limits: SandboxLimits, extraBytes = 0): Cgroup | nu
   });
   const v1 = () => {
     const [memory, pids] = [prepareParents("cgroup", "memory")[0], prepareParents("cgroup", "pids")[0]];
-    if (!memory || !pids) return [];
+    if (!memory || !pids) return null;
     const bounds = { "memory.limit_in_bytes": memoryBytes, "memory.memsw.limit_in_bytes?": memoryBytes };
     return [makeGroup(join(memory, name), bounds), makeGroup(join(pids, name), { "pids.max": processes })];
   };
@@ -62,31 +63,29 @@ export function createDelegatedCgroup(uid: number | null): DelegatedCgroup | nul
     giveToUser(join(folder, "cgroup.procs"));
     return folder;
   };
-  // In version 2, a group that contains others has no processes of its own.
   const v2 = prepareParents("cgroup2", "").map((parent) => () => {
     enableControllers(parent);
     const folder = openToUser(makeGroup(join(parent, name), {}));
     enableControllers(folder);
-    return [folder, openToUser(makeGroup(join(folder, leafName), {}))];
+    // A group that contains others has no processes of its own, so the process joins one in it.
+    return { folders: [folder], joined: [openToUser(makeGroup(join(folder, "agent"), {}))] };
   });
   const v1 = () => {
-    const parentFolders = ["memory", "pids"].map((controller) => prepareParents("cgroup", controller)[0]);
-    return parentFolders.some((folder) => folder === undefined)
-      ? []
-      : [...new Set(parentFolders)].map((folder) => openToUser(makeGroup(join(folder as string, name), {})));
+    const [memory, pids] = [prepareParents("cgroup", "memory")[0], prepareParents("cgroup", "pids")[0]];
+    if (!memory || !pids) return null;
+    const created = [...new Set([memory, pids])].map((parent) => openToUser(makeGroup(join(parent, name), {})));
+    return { folders: created, joined: created };
   };
-  const folders = firstSuccess([...v2, v1]);
-  if (!folders) return null;
-  const isLeafGroup = (folder: string) => folder.endsWith(`/${leafName}`);
-  const joinedFolders = folders.some(isLeafGroup) ? folders.filter(isLeafGroup) : folders;
-  const delegated = folders.filter((folder) => !isLeafGroup(folder));
+  const groups = firstSuccess([...v2, v1]);
+  if (!groups) return null;
+  const { folders, joined } = groups;
   const cpu = createCpuGroup(name);
   return {
-    procsFiles: [...joinedFolders, ...cpu].map((folder) => join(folder, "cgroup.procs")),
-    folders: delegated,
+    procsFiles: [...joined, ...cpu].map((folder) => join(folder, "cgroup.procs")),
+    folders,
     lowerPriority: () =>
-      [...delegated, ...cpu].filter((folder) => setCpuWeight(folder, cpuWeights.sessionInProgress)).length > 0,
-    remove: () => removeAll([...delegated.flatMap((folder) => [...groupsBelow(folder), folder]), ...cpu]),
+      [...folders, ...cpu].filter((folder) => setCpuWeight(folder, cpuWeights.sessionInProgress)).length > 0,
+    remove: () => removeAll([...folders.flatMap((folder) => [...groupsBelow(folder), folder]), ...cpu]),
   };
 }
 
@@ -106,22 +105,19 @@ function createCpuGroup(name: string): string[] {
 /** In version 2, the CPU weight of a command, where the process that runs it has 100. */
 const commandWeight = 1;
 
-/** In version 2, the group in a delegated group that contains its first process. */
-const leafName = "agent";
-
 /** Lets the groups in a folder limit memory and processes, and divide CPU time if possible. */
 function enableControllers(folder: string): void {
   const path = join(folder, "cgroup.subtree_control");
-  if (!/\bmemory\b.*\bpids\b/.test(read(path))) writeFileSync(path, "+memory +pids", { flag: "r+" });
-  if (!/\bcpu\b/.test(read(path))) enableCpuController(folder);
+  if (!/\bmemory\b.*\bpids\b/.test(readText(path))) writeFileSync(path, "+memory +pids", { flag: "r+" });
+  if (!/\bcpu\b/.test(readText(path))) enableCpuController(folder);
 }
 
-/** The folders that the first successful attempt creates; null if all fail. */
-function firstSuccess(attempts: (() => string[])[]): string[] | null {
+/** What the first successful attempt creates; null if all return null or throw. */
+function firstSuccess<T>(attempts: (() => T | null)[]): T | null {
   for (const attempt of attempts) {
     try {
-      const folders = attempt();
-      if (folders.length > 0) return folders;
+      const created = attempt();
+      if (created !== null) return created;
     } catch {
       // Not writable: try the next kind.
     }
@@ -129,23 +125,22 @@ function firstSuccess(attempts: (() => string[])[]): string[] | null {
   return null;
 }
 
-const maxRemovalMs = 1_000;
+/** Together with the pauses between them, about a second. */
+const maxRemovals = 44;
+const maxPauseMs = 25;
 
 /** Removes groups and kills what is left in them. */
 async function removeAll(folders: string[]): Promise<void> {
-  // Its last process is gone within milliseconds, as a rule, and a report waits for it.
-  for (
-    let waitedMs = 0, pauseMs = 1;
-    waitedMs < maxRemovalMs;
-    waitedMs += pauseMs, pauseMs = Math.min(25, 2 * pauseMs)
-  ) {
+  for (let failures = 0; failures < maxRemovals; failures++) {
+    // The last process is gone within milliseconds, as a rule, and a report waits for it.
+    if (failures > 0) await Bun.sleep(Math.min(maxPauseMs, 2 ** (failures - 1)));
     try {
       // If bubblewrap was killed while it started, the process that it had just started may have survived.
       for (const folder of folders) killGroup(folder);
       for (const folder of folders.filter((path) => existsSync(path))) rmdirSync(folder);
       return;
     } catch {
-      await Bun.sleep(pauseMs);
+      // A process is still exiting.
     }
   }
 }
@@ -153,7 +148,7 @@ async function removeAll(folders: string[]): Promise<void> {
 function toCgroup(folders: string[], { memoryBytes, processes }: SandboxLimits): Cgroup {
   /** Whether a file counts at least one event of a kind. */
   const hasEvent = (pattern: RegExp, ...files: string[]) =>
-    folders.some((folder) => files.some((file) => Number(pattern.exec(read(join(folder, file)))?.[1] ?? 0) > 0));
+    folders.some((folder) => files.some((file) => Number(pattern.exec(readText(join(folder, file)))?.[1] ?? 0) > 0));
   return {
     procsFiles: folders.map((folder) => join(folder, "cgroup.procs")),
     hit() {

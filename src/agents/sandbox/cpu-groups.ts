@@ -1,7 +1,8 @@
 import { rmdirSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { makeGroup, newName, prepareParents, read } from "./group-folders.ts";
+import { makeGroup, newName, prepareParents } from "./group-folders.ts";
+import { readText } from "./kernel-files.ts";
 
 /**
  * Weights of control groups below the same one: Linux divides CPU time in proportion to them. In the unit of version 1 (`cpu.shares`), where any
@@ -102,7 +103,7 @@ export function canGroupSessions(): boolean {
     const parent = prepareParents("cgroup2", "").at(-1);
     if (parent === undefined) return false;
     enableCpuController(parent);
-    return /\bcpu\b/.test(read(join(parent, "cgroup.subtree_control")));
+    return /\bcpu\b/.test(readText(join(parent, "cgroup.subtree_control")));
   } catch {
     return false;
   }

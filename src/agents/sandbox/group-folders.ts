@@ -1,14 +1,6 @@
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmdirSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readlinkSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { readText } from "./kernel-files.ts";
 
 /**
  * A group of another namespace counts as left behind only if it is older: it is empty for a moment after it was created. Folders are
@@ -16,19 +8,10 @@ import { dirname, join } from "node:path";
  */
 const minAgeMs = 60_000;
 
-/** The text of a file; empty if it can't be read. */
-export const read = (path: string): string => {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
-};
-
 /** A name by which a later process knows whose group it is. */
 export const newName = () => `evald-${process.pid}-${crypto.randomUUID().slice(0, 8)}-${pidNamespace()}`;
 
-/** Read once: reading them waits for every sandbox that is just mounting its own. */
+/** The lines of /proc/mounts: device, mount point, type, options. Read once: that waits for every sandbox that is just mounting its own. */
 let mounts: string[][] | undefined;
 
 /**
@@ -36,24 +19,24 @@ let mounts: string[][] | undefined;
  * groups with children may not contain processes. Removes groups that were left behind there.
  */
 export function prepareParents(type: "cgroup" | "cgroup2", controller: string): string[] {
-  mounts ??= read("/proc/mounts")
+  mounts ??= readText("/proc/mounts")
     .split("\n")
     .map((line) => line.split(" "));
   const mount = mounts.find(
     ([, , kind, options = ""]) => kind === type && (controller === "" || options.split(",").includes(controller)),
   );
-  const ownEntry = read("/proc/self/cgroup")
+  // Lines such as `4:memory:/user.slice`; of version 2, `0::/user.slice`.
+  const ownEntry = readText("/proc/self/cgroup")
     .split("\n")
     .map((line) => line.split(":"))
     .find(([, names = ""]) => (controller === "" ? names === "" : names.split(",").includes(controller)));
-  const at = mount?.[1];
-  if (!at || !ownEntry) return [];
-  const inside = join(at, ownEntry.slice(2).join(":"));
+  const mountPoint = mount?.[1];
+  if (!mountPoint || !ownEntry) return [];
+  const ownFolder = join(mountPoint, ownEntry.slice(2).join(":"));
   // In a container, the path may be the host's, which isn't visible here.
-  const folder = existsSync(inside) ? inside : at;
-  const above = type === "cgroup2" && folder !== at ? [dirname(folder)] : [];
-  const folders = [folder, ...above];
-  for (const place of folders) removeLeftovers(place);
+  const folder = existsSync(ownFolder) ? ownFolder : mountPoint;
+  const folders = type === "cgroup2" && folder !== mountPoint ? [folder, dirname(folder)] : [folder];
+  for (const each of folders) removeLeftovers(each);
   return folders;
 }
 
@@ -61,13 +44,14 @@ export function prepareParents(type: "cgroup" | "cgroup2", controller: string): 
 const pidNamespace = () => /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? "0";
 
 /** When each folder was last searched, in ms of this process. */
-const sweptAt = new Map<string, number>();
+const searchedAt = new Map<string, number>();
 
 /** Removes groups left behind by a killed service or agent. */
 function removeLeftovers(folder: string): void {
   const now = performance.now();
-  if (now - (sweptAt.get(folder) ?? Number.NEGATIVE_INFINITY) < minAgeMs || !existsSync(folder)) return;
-  sweptAt.set(folder, now);
+  const ageMs = now - (searchedAt.get(folder) ?? Number.NEGATIVE_INFINITY);
+  if (ageMs < minAgeMs || !existsSync(folder)) return;
+  searchedAt.set(folder, now);
   for (const name of readdirSync(folder)) {
     const [, pid, namespace] = /^evald-(\d+)-[0-9a-f]{8}-(\d+)$/.exec(name) ?? [];
     if (pid === undefined) continue;
@@ -94,7 +78,7 @@ export function groupsBelow(folder: string): string[] {
 
 /** Kills the processes of a group. Returns before they have exited. */
 export function killGroup(folder: string): void {
-  const pids = read(join(folder, "cgroup.procs")).split("\n").map(Number);
+  const pids = readText(join(folder, "cgroup.procs")).split("\n").map(Number);
   // 0 is a process of another namespace.
   for (const pid of pids.filter((each) => each > 0)) {
     try {

@@ -1,4 +1,5 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
+import { readText } from "./kernel-files.ts";
 
 /** Why a machine has no sandbox. */
 const sandboxProblemCodes = [
@@ -38,27 +39,22 @@ type Machine = {
   isUsernsDisabled: boolean;
 };
 
-const read = (path: string): string => {
-  try {
-    return readFileSync(path, "utf8").trim();
-  } catch {
-    return "";
-  }
-};
-
 /** Reads it from /proc. Elsewhere than on Linux, there is none. */
 function readMachine(): Machine {
-  const mountPoints = read("/proc/self/mountinfo")
+  const mountPoints = readText("/proc/self/mountinfo")
     .split("\n")
     .map((line) => line.split(" ")[4]);
   return {
     platform: process.platform,
-    isFiltered: /^Seccomp:\s*2$/m.test(read("/proc/self/status")),
-    profile: read("/proc/self/attr/current").replace(/^unconfined$/, ""),
+    isFiltered: /^Seccomp:\s*2$/m.test(readText("/proc/self/status")),
+    profile: readText("/proc/self/attr/current")
+      .trim()
+      .replace(/^unconfined$/, ""),
     isChroot: mountPoints.length > 1 && !mountPoints.includes("/"),
-    needsProfile: read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") === "1",
-    isUsernsDisabled:
-      read("/proc/sys/kernel/unprivileged_userns_clone") === "0" || read("/proc/sys/user/max_user_namespaces") === "0",
+    needsProfile: readText("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").trim() === "1",
+    isUsernsDisabled: ["kernel/unprivileged_userns_clone", "user/max_user_namespaces"].some(
+      (name) => readText(`/proc/sys/${name}`).trim() === "0",
+    ),
   };
 }
 

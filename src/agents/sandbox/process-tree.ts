@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readText } from "./kernel-files.ts";
 
 /**
  * Kills a process and those below it. The first is stopped meanwhile, so that it starts no more. Killing only the first isn't enough: what it
@@ -13,13 +13,8 @@ export function killTree(pid: number): void {
 }
 
 /** The processes that a process has started and that run; none if it has exited. */
-export function childrenOf(pid: number): number[] {
-  try {
-    return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean).map(Number);
-  } catch {
-    return [];
-  }
-}
+export const childrenOf = (pid: number): number[] =>
+  readText(`/proc/${pid}/task/${pid}/children`).trim().split(" ").filter(Boolean).map(Number);
 
 /** Sends a signal to the process that is this many levels below another one, following the first child of each. */
 export function signalBelow(pid: number, depth: number, name: NodeJS.Signals): void {

@@ -124,84 +124,43 @@ export function runSandboxed(run: SandboxRun): SandboxProcess {
   const limits = { ...defaultLimits, ...run.limits };
   const ports = portsOf(run.sockets);
   const program = ports.length > 0 ? (run.program ?? ownProgram()) : null;
-  const binds: Bind[] = [...(program?.binds ?? []), ...(run.binds ?? [])];
-  for (const { source, to } of socketsOf(run.sockets)) binds.push({ from: source, to });
-  const { hosts, certificates } = run.sockets?.egress ?? {};
-  binds.push(...trustBinds(certificates));
+  const binds = bindsOf(run, program);
   const { workspace } = run;
   const isMounted = workspace !== undefined && workspace.holder !== null;
-  if (workspace)
-    binds.push({ from: isMounted ? workspace.path : realpathSync(workspace.path), to: "/workspace", writable: true });
   // Sockets are read-only inside: a program that could change their mode could lock out other runs.
   const usedPaths = [...socketsOf(run.sockets).map(({ source }) => source), ...(workspace ? [pathOf(workspace)] : [])];
   if (asRoot) for (const path of usedPaths) chownSync(path, nobody, nobody);
   // The kernel counts files in memory as memory of the processes that wrote them.
   const cgroup = createCgroup(limits, isMounted ? limits.workspaceBytes : 0);
 
-  // Options are passed through pipes, because every user on the machine can read command lines: the arguments through file descriptor 3,
-  // then the files and the filter.
-  const ownFiles = Object.entries(generatedFiles(hosts));
+  // Options and ports are passed through pipes, because every user on the machine can read command lines.
+  const inherited: Inherited[] = [];
+  const descriptorOf = (source: Inherited) => String(inherited.push(source) - 1 + firstDescriptor);
+  const { hosts, certificates } = run.sockets?.egress ?? {};
   const filter = seccompFilter();
   const status = openStatusFile();
-  const statusDescriptor = 4 + ownFiles.length + (filter ? 1 : 0);
+  const variables = {
+    ...commonVariables(certificates !== undefined),
+    ...run.env,
+    ...(program && { [bridgeVariable]: descriptorOf(JSON.stringify(ports)) }),
+  };
   const options = [
     ...fileSystem(asRoot ? binds.map((bind, i) => ({ ...bind, from: `/run/${i}` })) : binds, limits.memoryBytes),
-    ...(filter ? ["--seccomp", String(4 + ownFiles.length)] : []),
-    ...["--json-status-fd", String(statusDescriptor)],
-    ...ownFiles.flatMap(([path], i) => ["--ro-bind-data", String(4 + i), path]),
-    ...Object.entries({
-      ...commonVariables(certificates !== undefined),
-      ...run.env,
-      ...(ports.length > 0 && { [bridgeVariable]: String(statusDescriptor + 1) }),
-    }).flatMap(([name, value]) => ["--setenv", name, value]),
-    "--remount-ro",
-    "/",
-    "--chdir",
-    program ? "/run/evald" : "/workspace",
+    ...(filter ? ["--seccomp", descriptorOf(filter)] : []),
+    ...["--json-status-fd", descriptorOf(status)],
+    ...Object.entries(generatedFiles(hosts)).flatMap(([path, text]) => ["--ro-bind-data", descriptorOf(text), path]),
+    ...Object.entries(variables).flatMap(([name, value]) => ["--setenv", name, value]),
+    ...["--remount-ro", "/", "--chdir", program ? "/run/evald" : "/workspace"],
   ];
+  const optionsDescriptor = descriptorOf(options.map((option) => `${option}\0`).join(""));
   const bridge = program ? [...program.argv, "__bridge", "--"] : [];
-  const sandboxCommand = [bwrap, "--args", "3", "--", ...rlimits(limits, isMounted), ...bridge, ...run.argv];
-  // The shell joins the control groups and makes itself the first process to be killed when memory is short.
-  const wrapperCommand = [
-    "--",
+  const child = spawnWith(inherited, [
+    // The shell joins the control groups and makes itself the first process to be killed when memory is short.
+    ...["/bin/sh", "-c", joinGroups, "sh", ...(cgroup?.procsFiles ?? []), "--"],
     ...(workspace ? enterCommand(workspace) : []),
     ...(asRoot ? asNobody(bwrap, binds) : []),
-  ];
-  const joinGroups =
-    'while [ "$1" != -- ]; do echo $$ >"$1" || exit 126; shift; done; shift; echo 1000 >/proc/self/oom_score_adj; exec "$@"';
-  const child = Bun.spawn(
-    ["/bin/sh", "-c", joinGroups, "sh", ...(cgroup?.procsFiles ?? []), ...wrapperCommand, ...sandboxCommand],
-    {
-      env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" },
-      cwd: "/",
-      stdio: [
-        "pipe",
-        "pipe",
-        "pipe",
-        "pipe",
-        ...ownFiles.map(() => "pipe" as const),
-        ...(filter ? (["pipe"] as const) : []),
-        status,
-        ...(program ? (["pipe"] as const) : []),
-      ],
-    },
-  );
-  const pipeContents: [descriptor: number, content: string | Uint8Array][] = [
-    options.map((option) => `${option}\0`).join(""),
-    ...ownFiles.map(([, text]) => text),
-    ...(filter ? [filter] : []),
-  ].map((content, i) => [3 + i, content]);
-  if (program) pipeContents.push([statusDescriptor + 1, JSON.stringify(ports)]);
-  try {
-    for (const [descriptor, content] of pipeContents) writeAll(child.stdio[descriptor], content);
-  } catch (error) {
-    child.kill("SIGKILL");
-    closeSync(status);
-    throw error;
-  } finally {
-    // Only now are the options applied.
-    for (const [descriptor] of pipeContents) closeSync(child.stdio[descriptor] as number);
-  }
+    ...[bwrap, "--args", optionsDescriptor, "--", ...rlimits(limits, isMounted), ...bridge, ...run.argv],
+  ]);
 
   let hit: LimitHit | null = null;
   const kill = () => {
@@ -212,7 +171,8 @@ export function runSandboxed(run: SandboxRun): SandboxProcess {
     hit = reached;
     kill();
   };
-  const stopWatching = watch(child.pid, workspace, limits, cgroup !== null, { onHit, onNear: run.onNear });
+  const isInCgroup = cgroup !== null;
+  const stopWatching = watch(child.pid, { workspace, limits, isInCgroup }, { onHit, onNear: run.onNear });
   run.signal?.addEventListener("abort", kill);
   if (run.signal?.aborted) kill();
   const ended = child.exited.then(async (exitCode) => {
@@ -235,11 +195,58 @@ export function runSandboxed(run: SandboxRun): SandboxProcess {
   };
 }
 
-/** A mounted workspace needs no limit for single files. */
-const rlimits = ({ processes, workspaceBytes }: SandboxLimits, isMounted: boolean) =>
-  `prlimit --nproc=${processes} --fsize=${isMounted ? "unlimited" : workspaceBytes} --nofile=${openFilesInSandbox} --core=0 --`.split(
-    " ",
+/** What a sandbox shows of the machine besides the system. */
+function bindsOf({ binds = [], sockets, workspace }: SandboxRun, program: Program | null): Bind[] {
+  const workspacePath = workspace && (workspace.holder === null ? realpathSync(workspace.path) : workspace.path);
+  return [
+    ...(program?.binds ?? []),
+    ...binds,
+    ...socketsOf(sockets).map(({ source, to }) => ({ from: source, to })),
+    ...trustBinds(sockets?.egress?.certificates),
+    ...(workspacePath === undefined ? [] : [{ from: workspacePath, to: "/workspace", writable: true }]),
+  ];
+}
+
+/** Joins the control groups of its first arguments, and becomes the command after `--`. */
+const joinGroups =
+  'while [ "$1" != -- ]; do echo $$ >"$1" || exit 126; shift; done; shift; echo 1000 >/proc/self/oom_score_adj; exec "$@"';
+
+/** What a process gets open: the content of a pipe, or a file descriptor of this process. */
+type Inherited = string | Uint8Array | number;
+/** After stdin, stdout and stderr. */
+const firstDescriptor = 3;
+
+/** Starts a command with open files, in this order from `firstDescriptor` on. If that fails, closes those of this process. */
+function spawnWith(inherited: Inherited[], command: string[]) {
+  const child = Bun.spawn(command, {
+    env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" },
+    cwd: "/",
+    stdio: [
+      ...(["pipe", "pipe", "pipe"] as const),
+      ...inherited.map((source) => (typeof source === "number" ? source : ("pipe" as const))),
+    ],
+  });
+  const pipes = inherited.flatMap((content, i) =>
+    typeof content === "number" ? [] : [{ descriptor: child.stdio[firstDescriptor + i] as number, content }],
   );
+  try {
+    for (const { descriptor, content } of pipes) writeAll(descriptor, content);
+  } catch (error) {
+    child.kill("SIGKILL");
+    for (const source of inherited) if (typeof source === "number") closeSync(source);
+    throw error;
+  } finally {
+    // Only now are the options applied.
+    for (const { descriptor } of pipes) closeSync(descriptor);
+  }
+  return child;
+}
+
+/** A mounted workspace needs no limit for single files. */
+const rlimits = ({ processes, workspaceBytes }: SandboxLimits, isMounted: boolean) => [
+  ...["prlimit", `--nproc=${processes}`, `--fsize=${isMounted ? "unlimited" : workspaceBytes}`],
+  ...[`--nofile=${openFilesInSandbox}`, "--core=0", "--"],
+];
 
 const socketPaths = { gateway: "/run/evald/gateway.sock", egress: "/run/evald/egress.sock" };
 
@@ -251,19 +258,11 @@ function socketsOf({ gateway, egress }: NonNullable<SandboxRun["sockets"]> = {})
 }
 
 function portsOf({ gateway, egress }: NonNullable<SandboxRun["sockets"]> = {}): BridgePort[] {
-  return [
-    ...(gateway === undefined ? [] : [{ port: bridgePorts.gateway, socket: socketPaths.gateway }]),
-    ...(egress === undefined
-      ? []
-      : // The proxy itself, and its routes.
-        [{}, ...(egress.routes ?? []).filter(isUsablePort)].map((route) => ({
-          port: bridgePorts.egress,
-          ...route,
-          socket: socketPaths.egress,
-          proxyToken: egress.token,
-          proxyUser: egress.user,
-        }))),
-  ];
+  const ports = gateway === undefined ? [] : [{ port: bridgePorts.gateway, socket: socketPaths.gateway }];
+  if (egress === undefined) return ports;
+  const proxy = { socket: socketPaths.egress, proxyToken: egress.token, proxyUser: egress.user };
+  const routes = (egress.routes ?? []).filter(isUsablePort);
+  return [...ports, { port: bridgePorts.egress, ...proxy }, ...routes.map((route) => ({ ...route, ...proxy }))];
 }
 
 /** Programs inside cannot listen on a port below 1024, and the bridge has ports of its own. */
@@ -290,10 +289,10 @@ export const compiledProgram = (path: string): Program => ({
 });
 
 /** Writes everything to a pipe; throws if it doesn't fit. A sandbox that ended before it read the pipe says why by itself. */
-function writeAll(pipe: unknown, content: string | Uint8Array): void {
+function writeAll(pipe: number, content: string | Uint8Array): void {
   let left: Uint8Array = Buffer.from(content);
   try {
-    while (left.length > 0) left = left.subarray(writeSync(pipe as number, left));
+    while (left.length > 0) left = left.subarray(writeSync(pipe, left));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EPIPE") throw error;
   }

@@ -25,12 +25,7 @@ type FileCheck = { file: string; contains?: string | undefined };
 type WorkspaceFinding = { problem: string | null; exitCode: number; output: string };
 
 /** Runs success checks in the workspace of a run. */
-export type WorkspaceChecker = {
-  /** `proxy` null: without network. */
-  checkCommand(check: CommandCheck, proxy: SandboxProxy | null): Promise<WorkspaceFinding>;
-  checkFile(check: FileCheck): Promise<WorkspaceFinding>;
-  close(): Promise<void>;
-};
+export type WorkspaceChecker = Awaited<ReturnType<typeof openWorkspaceChecker>>;
 
 /**
  * Runs checks in new sandboxes over the workspace of a run: each command gets its own. With `isolated`, they work on a copy, so that
@@ -40,11 +35,15 @@ export async function openWorkspaceChecker(
   sandbox: Pick<SandboxResources, "workspace" | "folder">,
   { limits, workspace: setup }: Pick<Task, "limits" | "workspace">,
   { isolated, signal }: { isolated: boolean; signal: AbortSignal },
-): Promise<WorkspaceChecker> {
+) {
   const copy = isolated ? await copyOf(sandbox, limits.workspaceBytes) : null;
   const workspace = copy ?? sandbox.workspace;
   return {
-    async checkCommand({ command, exitCode = 0, contains, env }, proxy) {
+    /** `proxy` null: without network. */
+    async checkCommand(
+      { command, exitCode = 0, contains, env }: CommandCheck,
+      proxy: SandboxProxy | null,
+    ): Promise<WorkspaceFinding> {
       const end = await runCommand({
         argv: ["sh", "-c", 'mkdir -p "$HOME" && exec sh -c "$1"', "sh", command],
         env: { ...setup?.env, ...env },
@@ -62,7 +61,7 @@ export async function openWorkspaceChecker(
       };
     },
 
-    async checkFile({ file, contains }) {
+    async checkFile({ file, contains }: FileCheck): Promise<WorkspaceFinding> {
       const end = await runCommand({
         argv: ["sh", "-c", readScript, "sh", join("/workspace", file)],
         workspace,
@@ -70,14 +69,11 @@ export async function openWorkspaceChecker(
         limits,
         signal,
       });
-      const problem =
-        stopReason(end, fileSeconds) ??
-        (end.exitCode !== 0
-          ? end.stderr.trim().slice(0, 200) || `exit code ${end.exitCode}`
-          : contains !== undefined && !end.stdout.includes(contains)
-            ? "the file does not contain the expected text"
-            : null);
-      return { problem, exitCode: end.exitCode, output: end.stdout.slice(0, keptOutputChars).toWellFormed() };
+      return {
+        problem: stopReason(end, fileSeconds) ?? fileProblem(end, contains),
+        exitCode: end.exitCode,
+        output: end.stdout.slice(0, keptOutputChars).toWellFormed(),
+      };
     },
 
     close: async () => copy?.[Symbol.asyncDispose](),
@@ -93,6 +89,11 @@ function commandProblem(end: CommandEnd, output: string, exitCode: number, conta
   if (end.exitCode !== exitCode) return `exit code ${end.exitCode}, not ${exitCode}`;
   if (contains !== undefined && !output.includes(contains)) return "the output does not contain the expected text";
   return null;
+}
+
+function fileProblem({ exitCode, stdout, stderr }: CommandEnd, contains?: string): string | null {
+  if (exitCode !== 0) return stderr.trim().slice(0, 200) || `exit code ${exitCode}`;
+  return contains === undefined || stdout.includes(contains) ? null : "the file does not contain the expected text";
 }
 
 async function copyOf(
