@@ -28,25 +28,26 @@ export async function removeUnusedSockets(): Promise<void> {
   const entries = await readdir(tmpdir());
   for (const entry of entries.filter((each) => folderPattern.test(each))) {
     const folder = join(tmpdir(), entry);
-    const isUnused = await isDead(join(folder, "socket"));
+    const state = await findState(join(folder, "socket"));
     try {
-      if (isUnused === true || (isUnused === null && now - statSync(folder).mtimeMs > minAgeMs))
-        rmSync(folder, { recursive: true, force: true });
+      const isOld = now - statSync(folder).mtimeMs > minAgeMs;
+      if (state === "unused" || (state === "missing" && isOld)) rmSync(folder, { recursive: true, force: true });
     } catch {
       // Owned by another user, or already removed.
     }
   }
 }
 
-/** Whether nobody listens on a socket; null if there is none. */
-async function isDead(path: string): Promise<boolean | null> {
-  const { promise, resolve } = Promise.withResolvers<boolean | null>();
+type SocketState = "used" | "unused" | "missing";
+const stateByError: Record<string, SocketState> = { ECONNREFUSED: "unused", ENOENT: "missing" };
+
+/** Whether somebody listens on a socket. */
+async function findState(path: string): Promise<SocketState> {
+  const { promise, resolve } = Promise.withResolvers<SocketState>();
   const socket = net.connect({ path });
-  socket.on("connect", () => resolve(false));
-  socket.on("error", ({ code }: NodeJS.ErrnoException) =>
-    resolve(code === "ECONNREFUSED" ? true : code === "ENOENT" ? null : false),
-  );
-  const answer = await promise;
+  socket.on("connect", () => resolve("used"));
+  socket.on("error", ({ code = "" }: NodeJS.ErrnoException) => resolve(stateByError[code] ?? "used"));
+  const state = await promise;
   socket.destroy();
-  return answer;
+  return state;
 }

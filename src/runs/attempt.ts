@@ -39,7 +39,7 @@ export type RunHost = {
   allow: () => AllowRule[];
 };
 
-/** What to run, the lease of its job, and the signal that ends it. */
+/** What to run, the lease of its job, and the signal that cancels it. */
 type AttemptStart = { run: RunRow; agent: AgentDescription; lease: Lease; stop: AbortSignal };
 
 /**
@@ -55,11 +55,12 @@ export async function runAgent(ctx: Context, host: RunHost, start: AttemptStart)
   let siteAccess: { token: string; close(): void } | null = null;
   try {
     attempt.site = readArchiveOf(ctx, run, run.task.site?.archiveId);
-    model = start.agent.kind === "model" ? await openModel(ctx, attempt) : null;
-    // The session of a model has the site too.
-    siteAccess = model || !attempt.site ? null : gatewayOf(ctx).openFiles({ site: attempt.site });
+    if (start.agent.kind === "model") model = await openModel(ctx, attempt);
+    // A model's session gives access to the site too.
+    else if (attempt.site) siteAccess = gatewayOf(ctx).openFiles({ site: attempt.site });
     if (siteAccess) writer.hide([siteAccess.token]);
-    const version = await followAgent(ctx, host, attempt, model, siteAccess?.token ?? null);
+    const filesToken = model?.grant.token ?? siteAccess?.token ?? null;
+    const version = await followAgent(ctx, host, attempt, { model, filesToken });
     if (attempt.editCounts) writer.append(toEditsEvent(attempt.editCounts), "runner");
     for (const event of finalEventsOf(runLimits)) writer.append(event, "runner");
     await writer.close(stop);
@@ -117,7 +118,7 @@ function openAttempt(ctx: Context, { run, agent, lease, stop }: AttemptStart) {
   const mayWrite = () => isLeaseHeld(ctx, lease);
   const task = toTask(ctx, run, agent);
   const edits = editsOf(task);
-  /** Aborts with the failure of the run. */
+  /** Aborts with what fails the run. */
   const ended = new AbortController();
   const onError = (error: unknown) => {
     attempt.isStored = false;
@@ -162,7 +163,7 @@ function record(ctx: Context, attempt: Attempt, event: AgentEvent, source: Event
   if (editCounts) countEdits(editCounts, event);
 }
 
-/** An archive that the task of a run names; null: it names none. Throws a JobFailure if the archive is gone. */
+/** The content of an archive that the task of a run names; null: it names none. Throws a JobFailure if the archive is gone. */
 function readArchiveOf(ctx: Context, { orgId }: RunRow, archiveId: string | undefined): Buffer | null {
   if (archiveId === undefined) return null;
   try {
@@ -214,33 +215,22 @@ async function openModel(ctx: Context, attempt: Attempt) {
   }
 }
 
+/** The model of a run, and the token by which an agent on another machine gets its files; null: there is none. */
+type ModelAndFiles = { model: OpenModel | null; filesToken: string | null };
+
 /** Stores what an agent does until it ends or reaches a limit. Returns its version; null if it did not start. */
 async function followAgent(
   ctx: Context,
   { executor, allow }: RunHost,
   attempt: Attempt,
-  model: OpenModel | null,
-  filesToken: string | null,
+  access: ModelAndFiles,
 ): Promise<string | null> {
-  const { run, lease, stop, task, writer, runLimits, ended } = attempt;
+  const { run, lease, stop, writer, runLimits, ended } = attempt;
+  const { model } = access;
   const failureSignal = AbortSignal.any([stop, ended.signal]);
   const signal = AbortSignal.any([failureSignal, runLimits.stopper.signal]);
   const storeWait = createWaitWriter(ctx, run.id, attempt.mayWrite);
   let version: string | null = null;
-  const order: SessionOrder = {
-    id: `${run.id}-${lease.attempt}`,
-    agent: run.agent,
-    task,
-    checkSecrets: attempt.checkSecrets,
-    labels: run.task.workerLabels ?? [],
-    allow: allow(),
-    model: model?.grant ?? null,
-    archive: model?.files.archive ?? null,
-    skillsArchive: model?.files.skillsArchive ?? null,
-    site: attempt.site,
-    login: model?.files.login ?? null,
-    filesToken: model?.grant.token ?? filesToken,
-  };
   const hooks: SessionHooks = {
     signal,
     hide: writer.hide,
@@ -256,6 +246,7 @@ async function followAgent(
     onEnd: () => stopClocks(runLimits),
   };
   try {
+    const order = toOrder(attempt, access, allow());
     for await (const event of untilAborted(executor.run(order, hooks), signal)) {
       if ("artifact" in event) await untilUnlocked(ctx.db);
       record(ctx, attempt, event, "agent");
@@ -271,6 +262,26 @@ async function followAgent(
   }
   return version;
 }
+
+/** The agent with its task and all that it needs. */
+const toOrder = (
+  { run, lease, task, checkSecrets, site }: Attempt,
+  { model, filesToken }: ModelAndFiles,
+  allow: AllowRule[],
+): SessionOrder => ({
+  id: `${run.id}-${lease.attempt}`,
+  agent: run.agent,
+  task,
+  checkSecrets,
+  labels: run.task.workerLabels ?? [],
+  allow,
+  model: model?.grant ?? null,
+  archive: model?.files.archive ?? null,
+  skillsArchive: model?.files.skillsArchive ?? null,
+  site,
+  login: model?.files.login ?? null,
+  filesToken,
+});
 
 /** How long a run waits before it looks again whether active runs have left enough of a budget. */
 const budgetPauseMs = 5_000;

@@ -109,9 +109,8 @@ export async function startEgress(options: EgressOptions): Promise<Egress> {
   function senderOf(request: http.IncomingMessage): Sender | null {
     const { user, token } = credentialsOf(request);
     const policy = policies.get(token);
-    const sender = policy
-      ? { policy, callId: user === "" || user === noCallUser ? null : user }
-      : senderByConnection.get(request.socket);
+    const callId = user === "" || user === noCallUser ? null : user;
+    const sender = policy ? { policy, callId } : senderByConnection.get(request.socket);
     if (!sender || sender.policy.endController.signal.aborted) return null;
     senderByConnection.set(request.socket, sender);
     return sender;

@@ -47,25 +47,23 @@ export async function forwardRequest(policy: EgressPolicy, client: Client, callI
     if (edits && mayEdit(edits, method, url) && ("response" in client || isHidden(edits, url)))
       return forwardEdited(policy, exchange, { edits, client, target, headers: sent, addresses, socketPath });
     const upstream = openRequest({ url: target, method, headers: sent, addresses, socketPath, agent, connectMs });
-    const [sample, request] = [createTextSample(), createRequestSample(sent)];
-    const messages = { in: createMessageReader(), out: createMessageReader() };
-    const isUpgraded = () => exchange.status === 101;
+    const samples = createSamples(sent);
     await forward(client, upstream, {
       signal: exchange.signal,
       onResponse(response) {
         // Must come first: the client's side fails as a consequence, and would be reported as the cause.
         response.on("error", (error) => exchange.stop(toGuardError(error, url, true)));
-        if (isProduct) sample.start(response.headers);
+        if (isProduct) samples.response.start(response.headers);
         return recordResponse(policy, exchange, response, target);
       },
       onChunk(chunk, direction) {
         exchange.onChunk(chunk, direction);
-        if (isUpgraded()) messages[direction].add(chunk);
-        else if (direction === "in") sample.add(chunk);
-        else request.add(chunk);
+        if (isUpgraded(exchange)) samples.messages[direction].add(chunk);
+        else if (direction === "in") samples.response.add(chunk);
+        else samples.request.add(chunk);
       },
     });
-    if (isProduct) recordTexts(exchange, { sample, request, messages });
+    if (isProduct) recordTexts(exchange, samples);
   });
 }
 
@@ -86,12 +84,14 @@ async function forwardEdited(
 ): Promise<void> {
   const { url, signal } = exchange;
   const { method = "GET" } = client.request;
-  const { "content-length": _length, "transfer-encoding": _encoding, ...headers } = sent;
+  // The body of the request is not sent.
+  const headers: Record<string, string> = { ...sent, "accept-encoding": "gzip, br" };
+  for (const name of ["content-length", "transfer-encoding"]) delete headers[name];
   const answer = await sendEdited(edits, url, policy.mapping, {
     ...connection,
     url: target,
     method: "response" in client ? method : "UPGRADE",
-    headers: { ...headers, "accept-encoding": "gzip, br" },
+    headers,
     agent: httpAgents[target.protocol as keyof Agents],
     freshAgents: httpAgents,
     maxBytes: maxEditableBytes,
@@ -110,11 +110,10 @@ async function forwardEdited(
   signal.throwIfAborted();
   if (!("response" in client)) return refuse(client, answer.status, "Not found");
   if (policy.isProduct(url.hostname)) {
-    const [sample, request] = [createTextSample(), createRequestSample(sent)];
-    const messages = { in: createMessageReader(), out: createMessageReader() };
-    sample.start(responseHeaders as http.IncomingHttpHeaders);
-    sample.add(Buffer.from(answer.body));
-    recordTexts(exchange, { sample, request, messages });
+    const samples = createSamples(sent);
+    samples.response.start(responseHeaders as http.IncomingHttpHeaders);
+    samples.response.add(Buffer.from(answer.body));
+    recordTexts(exchange, samples);
   }
   client.request.resume();
   client.response.writeHead(answer.status, responseHeaders);
@@ -126,19 +125,21 @@ const toNodeHeaders = (headers: Headers): http.IncomingHttpHeaders => {
   return { ...Object.fromEntries(headers), ...(cookies.length > 0 && { "set-cookie": cookies }) };
 };
 
-type Samples = {
-  sample: ReturnType<typeof createTextSample>;
-  request: ReturnType<typeof createRequestSample>;
-  messages: Record<"in" | "out", ReturnType<typeof createMessageReader>>;
-};
+/** Collects what is sent to a product and what comes back: a request and its response, then the messages of a WebSocket. */
+const createSamples = (sent: Record<string, string>) => ({
+  request: createRequestSample(sent),
+  response: createTextSample(),
+  messages: { in: createMessageReader(), out: createMessageReader() },
+});
+
+const isUpgraded = ({ status }: Exchange): boolean => status === 101;
 
 /** Notes what was sent and what came back, as far as it is text. */
-function recordTexts(exchange: Exchange, { sample, request, messages }: Samples): void {
-  const isSocket = exchange.status === 101;
-  const body = isSocket ? messages.in.text() : sample.text();
+function recordTexts(exchange: Exchange, { request, response, messages }: ReturnType<typeof createSamples>): void {
+  const body = isUpgraded(exchange) ? messages.in.text() : response.text();
   if (body !== undefined && !request.isRepeatedIn(body)) exchange.body = body;
   const sent = request.text();
-  if (!isSocket) exchange.sent = sent;
+  if (!isUpgraded(exchange)) exchange.sent = sent;
   else if (sent !== undefined && messages.out.isComplete()) exchange.sent = sent + messages.out.text();
 }
 

@@ -3,8 +3,23 @@ import { StringDecoder } from "node:string_decoder";
 const maxBytes = 8_000;
 /** Frames with an opcode from `firstControl` on, such as pings, may come between those of a message. */
 const opcodes = { continuation: 0, text: 1, firstControl: 8 };
-/** Bits of a frame's first byte: it ends a message, and an extension such as compression changed it. */
+const opcodeBits = 0x0f;
+/** Bits of a frame's first byte: it ends a message, and an extension such as compression changed it (RFC 6455, section 5.2). */
 const [finalBit, extensionBits] = [0x80, 0x70];
+/** Bits of its second byte: a mask follows, and the length. */
+const [maskBit, lengthBits] = [0x80, 0x7f];
+/** Lengths that stand for a longer one in the next 2 or 8 bytes. */
+const [lengthIn2Bytes, lengthIn8Bytes] = [126, 127];
+const maskBytes = 4;
+
+/** The length of a frame, and the number of further bytes that hold it; null if they aren't there yet. */
+function readLength(frame: Buffer): { length: number; bytes: 0 | 2 | 8 } | null {
+  const length = frame[1]! & lengthBits;
+  if (length === lengthIn2Bytes) return frame.length < 4 ? null : { length: frame.readUInt16BE(2), bytes: 2 };
+  if (length === lengthIn8Bytes)
+    return frame.length < 10 ? null : { length: Number(frame.readBigUInt64BE(2)), bytes: 8 };
+  return { length, bytes: 0 };
+}
 
 /** Reads the text messages in one direction of a WebSocket without compression, up to a maximum. */
 export function createMessageReader() {
@@ -17,20 +32,17 @@ export function createMessageReader() {
 
   /** The first frame in the pending bytes; null if it isn't complete. */
   function takeFrame(): { head: number; payload: Buffer } | null {
-    if (pending.length < 2) return null;
+    const size = pending.length < 2 ? null : readLength(pending);
+    if (size === null) return null;
     const [first = 0, second = 0] = pending;
-    const short = second & 0x7f;
-    const lengthBytes = short === 126 ? 2 : short === 127 ? 8 : 0;
-    const maskAt = 2 + lengthBytes;
-    const start = maskAt + (second & 0x80 ? 4 : 0);
-    if (pending.length < start) return null;
-    const length =
-      lengthBytes === 2 ? pending.readUInt16BE(2) : lengthBytes === 8 ? Number(pending.readBigUInt64BE(2)) : short;
-    if (pending.length < start + length) return null;
-    const mask = pending.subarray(maskAt, start);
-    const payload = Buffer.from(pending.subarray(start, start + length));
-    if (mask.length === 4) for (let i = 0; i < length; i++) payload[i]! ^= mask[i % 4]!;
-    pending = pending.subarray(start + length);
+    const maskStart = 2 + size.bytes;
+    const start = maskStart + (second & maskBit ? maskBytes : 0);
+    const end = start + size.length;
+    if (pending.length < end) return null;
+    const mask = pending.subarray(maskStart, start);
+    const payload = Buffer.from(pending.subarray(start, end));
+    if (mask.length > 0) for (let i = 0; i < payload.length; i++) payload[i]! ^= mask[i % maskBytes]!;
+    pending = pending.subarray(end);
     return { head: first, payload };
   }
 
@@ -40,7 +52,7 @@ export function createMessageReader() {
       pending = Buffer.concat([pending, chunk]);
       for (let frame = takeFrame(); frame !== null; frame = takeFrame()) {
         const { head, payload } = frame;
-        const opcode = head & 0x0f;
+        const opcode = head & opcodeBits;
         if (opcode >= opcodes.firstControl) continue;
         // A continuation is of the same kind as the frame before.
         if (opcode !== opcodes.continuation) isText = opcode === opcodes.text;

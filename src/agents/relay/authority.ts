@@ -19,7 +19,8 @@ const hourMs = 3_600_000;
 /** Longer than any run, with room for a clock that is wrong inside a sandbox. */
 const validity = (now: number) => ({ notBefore: new Date(now - hourMs), notAfter: new Date(now + 48 * hourMs) });
 const serialNumber = () => `01${Buffer.from(crypto.getRandomValues(new Uint8Array(15))).toString("hex")}`;
-const newKeys = (extractable: boolean) => crypto.subtle.generateKey(algorithm, extractable, ["sign", "verify"]);
+const newKeys = ({ canExport }: { canExport: boolean }) =>
+  crypto.subtle.generateKey(algorithm, canExport, ["sign", "verify"]);
 
 /** The library requires the polyfill when it is loaded; static imports don't guarantee that order for CommonJS modules. */
 async function loadLibrary() {
@@ -30,7 +31,7 @@ async function loadLibrary() {
 /** Creates a certificate authority whose private key exists only in the memory of this process and cannot be exported. */
 export async function createAuthority(now: () => number): Promise<Authority> {
   const x509 = await loadLibrary();
-  const { publicKey, privateKey } = await newKeys(false);
+  const { publicKey, privateKey } = await newKeys({ canExport: false });
   const name = "CN=evald run";
   const root = await x509.X509CertificateGenerator.createSelfSigned({
     serialNumber: serialNumber(),
@@ -45,7 +46,7 @@ export async function createAuthority(now: () => number): Promise<Authority> {
     ],
   });
   const leafs = new Map<string, Promise<Leaf>>();
-  const leafKeys = newKeys(true);
+  const leafKeys = newKeys({ canExport: true });
 
   async function issue(hosts: string[]): Promise<Leaf> {
     const keys = await leafKeys;

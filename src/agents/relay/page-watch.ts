@@ -31,7 +31,9 @@ export function createPageWatch(
     const status = response.statusCode ?? 0;
     const group = groupOf(new URL(url));
     const decode = decoders[(response.headers["content-encoding"] ?? "identity").trim().toLowerCase()];
-    if (method !== "GET" || status < 200 || status > 299 || !decode || (group !== "docs" && group !== "shared")) return;
+    const isDocs = group === "docs" || group === "shared";
+    const isSuccess = status >= 200 && status <= 299;
+    if (method !== "GET" || !isDocs || !isSuccess || !decode) return;
     const contentType = response.headers["content-type"] ?? null;
     const chunks: Buffer[] = [];
     let size = 0;

@@ -87,11 +87,9 @@ export function findPath(path: string, isFile: (path: string) => boolean, hostRu
     if (hostRules.html === "redirect" && bare.endsWith(".html")) return { redirect: bare.slice(0, -".html".length) };
     return { file: bare };
   }
-  if (isFile(index)) {
-    if (hasSlash || hostRules.folder === "serve") {
-      if (hasSlash || !isFile(page)) return { file: index };
-    } else if (!isFile(page)) return { redirect: `${bare}/` };
-  }
+  // Without a slash, a page comes before a folder of the same name.
+  if (isFile(index) && (hasSlash || !isFile(page)))
+    return hasSlash || hostRules.folder === "serve" ? { file: index } : { redirect: `${bare}/` };
   if (bare !== "" && isFile(page)) {
     const rule = hasSlash ? hostRules.pageWithSlash : hostRules.page;
     if (rule === "serve") return { file: page };

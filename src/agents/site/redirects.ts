@@ -62,22 +62,16 @@ async function readNetlify(folder: string, host: SiteHost, { notApplied }: Redir
       configRedirects: [],
       minimal: false,
     });
-    for (const {
-      path: fromPath,
-      host: fromHost,
-      query,
-      to,
-      status = 301,
-      force,
-      conditions,
-    } of redirects as NetlifyRule[])
+    for (const rule of redirects as NetlifyRule[]) {
+      const hasConditions = Object.keys({ ...rule.query, ...rule.conditions }).length > 0;
       add(file, {
-        from: fromPath,
-        to,
-        status,
-        isForced: force ?? false,
-        isConditional: fromHost !== undefined || [query, conditions].some((each) => Object.keys(each ?? {}).length > 0),
+        from: rule.path,
+        to: rule.to,
+        status: rule.status ?? 301,
+        isForced: rule.force ?? false,
+        isConditional: rule.host !== undefined || hasConditions,
       });
+    }
     for (const { message } of errors as Error[]) notApplied.push(`${file}: ${message.split("\n")[0]}`);
   }
 }
@@ -128,16 +122,9 @@ function readVercel(folder: string, redirects: Redirects, add: AddRule): void {
 
 /** A path with placeholders, such as `/old/:name` and `/old/*`; null if it can't be read. */
 function toPattern(from: string): RegExp | null {
-  const segments = from.replace(/^\/|\/$/g, "").split("/");
-  const parts = segments.map((segment, i) => {
-    const name = /^:(\w+)\*?$/.exec(segment)?.[1];
-    if (segment === "*" || (name !== undefined && segment.endsWith("*"))) {
-      return i === segments.length - 1 ? `(?:/(?<${name ?? "splat"}>.*))?` : null;
-    }
-    if (name !== undefined) return `/(?<${name}>[^/]+)`;
-    return segment.includes("*") || segment === "" ? null : `/${segment.replace(/[.+?^${}()|[\]\\]/g, "\\$&")}`;
-  });
   if (from === "/") return /^\/$/;
+  const segments = from.replace(/^\/|\/$/g, "").split("/");
+  const parts = segments.map((segment, i) => toSegmentPattern(segment, i === segments.length - 1));
   if (parts.includes(null)) return null;
   try {
     return new RegExp(`^${parts.join("")}/?$`);
@@ -146,9 +133,18 @@ function toPattern(from: string): RegExp | null {
   }
 }
 
+/** The pattern of a segment, such as `old`, `:name`, `*` and `:name*`; null if it can't be read. What ends with * stands for all that follows. */
+function toSegmentPattern(segment: string, isLast: boolean): string | null {
+  const name = /^:(\w+)\*?$/.exec(segment)?.[1];
+  if (segment === "*" || (name !== undefined && segment.endsWith("*")))
+    return isLast ? `(?:/(?<${name ?? "splat"}>.*))?` : null;
+  if (name !== undefined) return `/(?<${name}>[^/]+)`;
+  return segment.includes("*") || segment === "" ? null : `/${RegExp.escape(segment)}`;
+}
+
 /** The target of a rule for a path; null if the rule is for other paths. */
 export function targetOf({ pattern, to }: RedirectRule, path: string): string | null {
-  const groups = pattern.exec(path)?.groups;
-  if (!groups && !pattern.test(path)) return null;
-  return to.replace(/:(\w+)\*?/g, (text, name: string) => groups?.[name] ?? (name === "splat" ? "" : text));
+  const match = pattern.exec(path);
+  if (!match) return null;
+  return to.replace(/:(\w+)\*?/g, (text, name: string) => match.groups?.[name] ?? (name === "splat" ? "" : text));
 }
