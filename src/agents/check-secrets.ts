@@ -1,4 +1,4 @@
-import { redactSecrets } from "../schema.ts";
+import { ownMember, redactSecrets } from "../schema.ts";
 import type { DeclaredCheck } from "./task.ts";
 
 /** `hosts`: the only ones that may get it, each as in a URL, such as `api.acme.example` or `localhost:8080`; null: that of each check. */
@@ -46,9 +46,9 @@ export function fillSecrets<Check extends DeclaredCheck>(
   const problem = findProblem(secretNamesOf([check]), secrets, url === undefined ? null : new URL(url).host);
   if (problem) return { problem };
   const fill = (text: string, encode = (value: string) => value) =>
-    text.replace(reference, (found, name: string) => {
+    text.replace(reference, (whole, name: string) => {
       const { value, hosts } = secrets[name]!;
-      return url === undefined && hosts !== null ? found : encode(value);
+      return url === undefined && hosts !== null ? whole : encode(value);
     });
   const fillAll = (texts: Record<string, string>) =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, fill(text)]));
@@ -65,8 +65,8 @@ export function fillSecrets<Check extends DeclaredCheck>(
 /** `host`: that of the check; null: it is a command. */
 function findProblem(names: string[], secrets: CheckSecrets, host: string | null): SecretProblem | null {
   for (const name of names) {
-    const secret = Object.hasOwn(secrets, name) ? secrets[name]! : null;
-    if (secret === null) return { name, host: null, hosts: [] };
+    const secret = ownMember(secrets, name);
+    if (secret === undefined) return { name, host: null, hosts: [] };
     if (host !== null && !permitsHost(secret.hosts, host)) return { name, host, hosts: secret.hosts ?? [] };
   }
   return null;
@@ -82,9 +82,9 @@ export function fillHeaders<Headers extends Record<string, unknown>>(
   secrets: CheckSecrets,
 ): Headers {
   const fill = (text: string) =>
-    text.replace(reference, (found, name: string) => {
-      const secret = Object.hasOwn(secrets, name) ? secrets[name]! : null;
-      return secret?.hosts?.includes(host) ? secret.value : found;
+    text.replace(reference, (whole, name: string) => {
+      const secret = ownMember(secrets, name);
+      return secret?.hosts?.includes(host) ? secret.value : whole;
     });
   const fillValue = (text: string) => {
     const [, scheme, encoded] = basicCredentials.exec(text) ?? [];

@@ -12,7 +12,10 @@ type EndingRule = {
   failure: { code: FailedCode; retry: Retry } | null;
 };
 
-const failure = <Code extends FailedCode>(code: Code, retry: Retry) => ({ code, retry });
+const failure = <Code extends FailedCode, R extends Retry>(code: Code, retry: R) => ({ code, retry });
+/** An ending after which a session is never graded. */
+const ungraded = <Code extends FailedCode, R extends Retry>(meaning: string, code: Code, retry: R) =>
+  ({ meaning, outcome: null, failure: failure(code, retry) }) as const;
 
 /** Every way in which a session of an agent with a model can end, and what becomes of its run. */
 export const endings = {
@@ -44,86 +47,42 @@ export const endings = {
     outcome: "goal_not_met",
     failure: failure("conversation_too_long", "never"),
   },
-  login_needed: {
-    meaning: "The agent needs a login, as from a browser.",
-    outcome: null,
-    failure: failure("agent_login_needed", "never"),
-  },
-  key_rejected: {
-    meaning: "The provider rejects the key, or requires payment.",
-    outcome: null,
-    failure: failure("model_key_refused", "never"),
-  },
-  question: {
-    meaning: "The agent asked something on its terminal, which nobody answers.",
-    outcome: null,
-    failure: failure("agent_asked_question", "never"),
-  },
-  provider_fault: {
-    meaning: "The provider was overloaded, failed or did not respond.",
-    outcome: null,
-    failure: failure("model_server_error", "fault"),
-  },
-  provider_rejected: {
-    meaning: "The provider rejects the request, as for a model that it does not have.",
-    outcome: null,
-    failure: failure("model_request_rejected", "never"),
-  },
-  cut_answer: {
-    meaning: "The last answer of the model ended early, or was no answer.",
-    outcome: null,
-    failure: failure("model_answer_incomplete", "fault"),
-  },
-  not_started: {
-    meaning: "The program of the agent could not be started.",
-    outcome: null,
-    failure: failure("agent_not_started", "fault"),
-  },
-  unusable: {
-    meaning: "The agent is not installed, there is no sandbox, or it cannot use the model or the workspace.",
-    outcome: null,
-    failure: failure("agent_unsuitable", "never"),
-  },
-  disk_full: {
-    meaning: "The disk of the machine had no room for the workspace.",
-    outcome: null,
-    failure: failure("disk_full", "fault"),
-  },
-  replaced: {
-    meaning: "The program of the agent was upgraded or removed during the session.",
-    outcome: null,
-    failure: failure("agent_replaced", "fault"),
-  },
-  out_of_memory: {
-    meaning: "The agent used more memory than the run allows.",
-    outcome: null,
-    failure: failure("server_limit", "never"),
-  },
-  resource_limit: {
-    meaning: "The agent used more disk or more processes than the run allows.",
-    outcome: null,
-    failure: failure("server_limit", "never"),
-  },
-  agent_error: {
-    meaning: "The agent reported an error of its own.",
-    outcome: null,
-    failure: failure("agent_failed", "attempt"),
-  },
-  exited: {
-    meaning: "The agent exited in the middle of its session.",
-    outcome: null,
-    failure: failure("agent_crashed", "attempt"),
-  },
-  killed: {
-    meaning: "A signal that evald did not send ended the agent.",
-    outcome: null,
-    failure: failure("agent_crashed", "attempt"),
-  },
-  idle: {
-    meaning: "The agent did nothing for longer than the idle limit, or did not begin to work.",
-    outcome: null,
-    failure: failure("server_idle_limit", "never"),
-  },
+  login_needed: ungraded("The agent needs a login, as from a browser.", "agent_login_needed", "never"),
+  key_rejected: ungraded("The provider rejects the key, or requires payment.", "model_key_refused", "never"),
+  question: ungraded(
+    "The agent asked something on its terminal, which nobody answers.",
+    "agent_asked_question",
+    "never",
+  ),
+  provider_fault: ungraded("The provider was overloaded, failed or did not respond.", "model_server_error", "fault"),
+  provider_rejected: ungraded(
+    "The provider rejects the request, as for a model that it does not have.",
+    "model_request_rejected",
+    "never",
+  ),
+  cut_answer: ungraded(
+    "The last answer of the model ended early, or was no answer.",
+    "model_answer_incomplete",
+    "fault",
+  ),
+  not_started: ungraded("The program of the agent could not be started.", "agent_not_started", "fault"),
+  unusable: ungraded(
+    "The agent is not installed, there is no sandbox, or it cannot use the model or the workspace.",
+    "agent_unsuitable",
+    "never",
+  ),
+  disk_full: ungraded("The disk of the machine had no room for the workspace.", "disk_full", "fault"),
+  replaced: ungraded("The program of the agent was upgraded or removed during the session.", "agent_replaced", "fault"),
+  out_of_memory: ungraded("The agent used more memory than the run allows.", "server_limit", "never"),
+  resource_limit: ungraded("The agent used more disk or more processes than the run allows.", "server_limit", "never"),
+  agent_error: ungraded("The agent reported an error of its own.", "agent_failed", "attempt"),
+  exited: ungraded("The agent exited in the middle of its session.", "agent_crashed", "attempt"),
+  killed: ungraded("A signal that evald did not send ended the agent.", "agent_crashed", "attempt"),
+  idle: ungraded(
+    "The agent did nothing for longer than the idle limit, or did not begin to work.",
+    "server_idle_limit",
+    "never",
+  ),
 } as const satisfies Record<string, EndingRule>;
 
 export type EndingName = keyof typeof endings;
@@ -152,8 +111,8 @@ export function endingOfCall(status: number | null, message: string): EndingName
   if (status === null) return null;
   // A response with a good status whose body could not be read.
   if (status < 400) return "cut_answer";
-  if (status === 401 || status === 402 || status === 403) return "key_rejected";
-  return status === 408 || status === 409 || status === 429 || status >= 500 ? "provider_fault" : "provider_rejected";
+  if ([401, 402, 403].includes(status)) return "key_rejected";
+  return [408, 409, 429].includes(status) || status >= 500 ? "provider_fault" : "provider_rejected";
 }
 
 /** The code of a failed model call, by the status of its response; null: there was none. */

@@ -17,8 +17,8 @@ export type FailureRule = {
   cause: EndCause;
   /** What happened, in a few words. */
   title: string;
-  /** What `subject` of the failure is; null: it has none. */
-  subject: string | null;
+  /** What `subject` of the failure is. Absent: it has none. */
+  subject?: string;
   /** What to do, in sentences. */
   remedy: string;
   /** A setting or command to copy; `{subject}` stands for the subject. */
@@ -28,8 +28,8 @@ export type FailureRule = {
    * be allowed to do there; everyone may read the others.
    */
   button?: { label: string; path: string; needs?: "write" | "models" | "organization" };
-  /** Whether running it again, with nothing changed, can succeed. Then it comes before the button. */
-  runAgain: boolean;
+  /** Whether running it again, with nothing changed, can succeed. Then it comes before the button. Default: false. */
+  runAgain?: true;
 };
 
 export const editLimits = {

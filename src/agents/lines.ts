@@ -1,3 +1,4 @@
+const newline = 10;
 /** Longer lines are dropped. */
 const maxLineBytes = 32 * 1024 * 1024;
 
@@ -18,9 +19,9 @@ export async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerat
   };
   for await (const chunk of stream) {
     let from = 0;
-    for (let newline = chunk.indexOf(10); newline >= 0; newline = chunk.indexOf(10, from)) {
-      add(chunk.subarray(from, newline));
-      from = newline + 1;
+    for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, from)) {
+      add(chunk.subarray(from, end));
+      from = end + 1;
       yield endLine();
     }
     add(chunk.subarray(from));

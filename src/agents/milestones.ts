@@ -277,6 +277,7 @@ const maxListed = { urls: 300, chars: 20_000 };
 /** The URLs listed in an llms.txt or a sitemap, used to find pages that nobody read. */
 export function toPagesListedEvent(by: "llms.txt" | "sitemap", at: string, urls: string[]): Milestone<"pages_listed"> {
   const firstUrls = [...new Set(urls.map((url) => url.replace(/#.*$/s, "")))].slice(0, maxListed.urls);
+  // Leaves out the second half until the rest is short enough.
   while (firstUrls.join("").length > maxListed.chars) firstUrls.splice(firstUrls.length / 2);
   return { type: "milestone", name: "pages_listed", detail: { by, at, urls: firstUrls } };
 }

@@ -34,7 +34,7 @@ export function describeFailure(
   promptId: string,
   { code, cause, detail, subject }: { code: FailureCode; cause: EndCause; detail: string; subject: string | null },
 ): RunFailure {
-  const { title, remedy, command, button, runAgain } = ruleOf(code);
+  const { title, remedy, command, button, runAgain = false } = ruleOf(code);
   const fill = (text: string | undefined) =>
     text === undefined || (subject === null && text.includes("{subject}"))
       ? null

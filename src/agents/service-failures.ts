@@ -19,7 +19,6 @@ export const serviceFailures = {
     remedy: "Enter a key for the provider of the model.",
     command: "evald model test {subject}",
     button: openModels,
-    runAgain: false,
   },
   model_key_refused: {
     cause: "credentials",
@@ -28,7 +27,6 @@ export const serviceFailures = {
     remedy: "Enter a valid key for the provider of the model, and send a test request there.",
     command: "evald model test {subject}",
     button: openModels,
-    runAgain: false,
   },
   model_payment_required: {
     cause: "credentials",
@@ -36,7 +34,6 @@ export const serviceFailures = {
     subject: model,
     remedy: "Top up the account at the provider of the model, or enter the key of another account.",
     button: openModels,
-    runAgain: false,
   },
   model_not_found: {
     cause: "infrastructure",
@@ -45,7 +42,6 @@ export const serviceFailures = {
     remedy: "Check the name of the model and the base URL of its provider.",
     command: "evald model test {subject}",
     button: openModels,
-    runAgain: false,
   },
   model_request_rejected: {
     cause: "infrastructure",
@@ -54,7 +50,6 @@ export const serviceFailures = {
     remedy: "Choose a model that supports tools and the options of the prompt. A test request shows what it accepts.",
     command: "evald model test {subject}",
     button: openModels,
-    runAgain: false,
   },
   model_rate_limited: {
     cause: "infrastructure",
@@ -95,7 +90,6 @@ export const serviceFailures = {
     subject: model,
     remedy: "A limit on money needs the price of the model. Set it and restart the service, or remove the limit.",
     button: { label: "How to set prices", path: "/docs/models#model-prices" },
-    runAgain: false,
   },
   conversation_too_long: {
     cause: "infrastructure",
@@ -103,7 +97,6 @@ export const serviceFailures = {
     subject: model,
     remedy: "Choose a model with a larger context window, or a shorter task.",
     button: editPrompt,
-    runAgain: false,
   },
   prompt_time_limit: {
     cause: "timeout",
@@ -111,7 +104,6 @@ export const serviceFailures = {
     subject: "Seconds",
     remedy: "Raise the time limit of the prompt, or simplify its task.",
     button: editLimits,
-    runAgain: false,
   },
   server_time_limit: {
     cause: "timeout",
@@ -119,7 +111,6 @@ export const serviceFailures = {
     subject: "Seconds",
     remedy: "Simplify the task, or raise EVALD_RUN_TIMEOUT_SECONDS and restart the service.",
     button: readLimits,
-    runAgain: false,
   },
   prompt_idle_limit: {
     cause: "timeout",
@@ -127,7 +118,6 @@ export const serviceFailures = {
     subject: "Seconds",
     remedy: "Raise the idle limit of the prompt if its agent works silently for longer.",
     button: editLimits,
-    runAgain: false,
   },
   server_idle_limit: {
     cause: "timeout",
@@ -143,7 +133,6 @@ export const serviceFailures = {
     subject: "USD",
     remedy: "Raise the cost limit of the prompt, or choose a cheaper model.",
     button: editLimits,
-    runAgain: false,
   },
   organization_cost_limit: {
     cause: "budget",
@@ -151,7 +140,6 @@ export const serviceFailures = {
     subject: "USD",
     remedy: "Raise the cost limit for each run, or choose a cheaper model.",
     button: openBudget,
-    runAgain: false,
   },
   server_cost_limit: {
     cause: "budget",
@@ -159,15 +147,12 @@ export const serviceFailures = {
     subject: "USD",
     remedy: "Raise EVALD_MAX_COST_USD and restart the service, or choose a cheaper model.",
     button: readLimits,
-    runAgain: false,
   },
   month_budget_spent: {
     cause: "budget",
     title: "Monthly budget spent",
-    subject: null,
     remedy: "Raise the monthly budget of the organization, or wait until next month.",
     button: openBudget,
-    runAgain: false,
   },
   prompt_limit: {
     cause: "budget",
@@ -175,7 +160,6 @@ export const serviceFailures = {
     subject: "Limit of the prompt, such as toolCalls",
     remedy: "Raise this limit of the prompt, or simplify its task.",
     button: editLimits,
-    runAgain: false,
   },
   server_limit: {
     cause: "budget",
@@ -183,15 +167,12 @@ export const serviceFailures = {
     subject: "Setting",
     remedy: "Simplify the task, or raise the setting and restart the service.",
     button: readLimits,
-    runAgain: false,
   },
   session_too_large: {
     cause: "budget",
     title: "Session too large",
-    subject: null,
     remedy: "Simplify the task: the agent sent more events, or used more time on one page, than a session may.",
     button: editPrompt,
-    runAgain: false,
   },
   no_worker: {
     cause: "infrastructure",
@@ -205,7 +186,6 @@ export const serviceFailures = {
   worker_lost: {
     cause: "infrastructure",
     title: "Worker lost",
-    subject: null,
     remedy: "Run it again. If it is lost again, see the log of the worker.",
     button: openWorkers,
     runAgain: true,
@@ -213,16 +193,13 @@ export const serviceFailures = {
   disk_full: {
     cause: "infrastructure",
     title: "Disk full",
-    subject: null,
     remedy: "Free space on the machine that ran the agent, then run it again.",
     command: "df -h",
     button: { label: "What to do about a full disk", path: "/docs/operations#when-the-disk-is-full-or-fails" },
-    runAgain: false,
   },
   session_not_stored: {
     cause: "infrastructure",
     title: "Session not stored",
-    subject: null,
     remedy: "Check the disk of the service and its log, then run it again.",
     button: { label: "When the disk is full or fails", path: "/docs/operations#when-the-disk-is-full-or-fails" },
     runAgain: true,
@@ -230,14 +207,12 @@ export const serviceFailures = {
   grading_failed: {
     cause: "infrastructure",
     title: "Grading failed",
-    subject: null,
     remedy: "Run it again. If it fails again, the log of the service has the error: please report it.",
     runAgain: true,
   },
   judge_unreachable: {
     cause: "infrastructure",
     title: "Judge not reachable",
-    subject: null,
     remedy: "Run it again. If it fails for long, send a test request to the model of the judge.",
     button: openModels,
     runAgain: true,
@@ -245,22 +220,18 @@ export const serviceFailures = {
   service_crashed: {
     cause: "infrastructure",
     title: "Service crashed",
-    subject: null,
     remedy: "See why the service exited in its log, and how much memory the machine has, before you run it again.",
     button: { label: "Check the health", path: "/docs/operations#check-the-health" },
-    runAgain: false,
   },
   internal_error: {
     cause: "infrastructure",
     title: "Internal error",
-    subject: null,
     remedy: "Run it again. If it fails again, the log of the service has the error: please report it.",
     runAgain: true,
   },
   cancelled: {
     cause: "cancelled",
     title: "Cancelled",
-    subject: null,
     remedy: "Run it again to get a report.",
     runAgain: true,
   },
@@ -270,6 +241,5 @@ export const serviceFailures = {
     subject: "ID of the newer run",
     remedy: "See the newer run.",
     button: { label: "Open newer run", path: "/runs/{subject}" },
-    runAgain: false,
   },
 } as const satisfies Record<string, FailureRule>;

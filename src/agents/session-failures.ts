@@ -10,7 +10,6 @@ export const sessionFailures = {
       "evald reaches private addresses, and ports other than 80 and 443, only if the operator allows them. Add the address to this setting, after a comma if it has a value, and restart the service.",
     command: "EVALD_ALLOW_PRIVATE={subject}",
     button: { label: "How to allow an address", path: "/docs/configuration#allow-private-networks" },
-    runAgain: false,
   },
   url_not_allowed: {
     cause: "infrastructure",
@@ -18,7 +17,6 @@ export const sessionFailures = {
     subject: address,
     remedy: "Use an http or https URL without a user name or password.",
     button: editPrompt,
-    runAgain: false,
   },
   name_not_resolved: {
     cause: "infrastructure",
@@ -26,7 +24,6 @@ export const sessionFailures = {
     subject: "Host",
     remedy: "Check the spelling of the host. If it is right, check the DNS of the machine that runs evald.",
     button: editPrompt,
-    runAgain: false,
   },
   certificate_invalid: {
     cause: "infrastructure",
@@ -35,7 +32,6 @@ export const sessionFailures = {
     remedy: "Renew or replace the certificate of the site, or trust its authority on the machine that runs evald.",
     command: "openssl s_client -connect {subject} </dev/null",
     button: editPrompt,
-    runAgain: false,
   },
   site_unreachable: {
     cause: "infrastructure",
@@ -59,15 +55,12 @@ export const sessionFailures = {
     subject: address,
     remedy: "Check what the site sends: the response was too large, or no valid HTTP.",
     button: editPrompt,
-    runAgain: false,
   },
   no_start_url: {
     cause: "infrastructure",
     title: "No page to start from",
-    subject: null,
     remedy: "Give the prompt a provider with docs, additional URLs, or a URL in its text.",
     button: editPrompt,
-    runAgain: false,
   },
   agent_not_installed: {
     cause: "infrastructure",
@@ -76,7 +69,6 @@ export const sessionFailures = {
     remedy: "Install the agent on the machine that runs evald.",
     command: "{subject}",
     button: readAgents,
-    runAgain: false,
   },
   agent_not_available: {
     cause: "infrastructure",
@@ -85,7 +77,6 @@ export const sessionFailures = {
     remedy: "Choose another agent for the prompt, or make this one available. The command says what it lacks.",
     command: "evald agent list",
     button: editPrompt,
-    runAgain: false,
   },
   agent_unsuitable: {
     cause: "infrastructure",
@@ -94,7 +85,6 @@ export const sessionFailures = {
     remedy:
       "Change the option, model or part of the workspace that the agent doesn’t support, or choose another agent.",
     button: editPrompt,
-    runAgain: false,
   },
   agent_login_needed: {
     cause: "credentials",
@@ -102,7 +92,6 @@ export const sessionFailures = {
     subject: agent,
     remedy: "Store a new login for the agent in Settings > Models, or choose an agent or a model that needs no login.",
     button: { label: "Read about agents with a login", path: "/docs/agents#agents-that-need-a-login" },
-    runAgain: false,
   },
   agent_asked_question: {
     cause: "infrastructure",
@@ -110,7 +99,6 @@ export const sessionFailures = {
     subject: agent,
     remedy: "Nobody answers questions on its terminal. Set an argument of the agent that answers or skips it.",
     button: editPrompt,
-    runAgain: false,
   },
   agent_not_started: {
     cause: "infrastructure",
@@ -146,16 +134,13 @@ export const sessionFailures = {
   sandbox_unavailable: {
     cause: "infrastructure",
     title: "No sandbox",
-    subject: null,
     remedy: "The agent runs only in a sandbox, and the machine has none. The command shows what is missing.",
     command: "evald doctor",
     button: { label: "How to set up the sandbox", path: "/docs/operations#set-up-the-sandbox" },
-    runAgain: false,
   },
   workspace_failed: {
     cause: "infrastructure",
     title: "Workspace not created",
-    subject: null,
     remedy: "Run it again. If that fails too, the command shows what the machine lacks.",
     command: "evald doctor",
     button: { label: "How to set up the sandbox", path: "/docs/operations#set-up-the-sandbox" },
@@ -164,9 +149,7 @@ export const sessionFailures = {
   workspace_setup_failed: {
     cause: "infrastructure",
     title: "Setup of the workspace failed",
-    subject: null,
     remedy: "Correct the archive, repository, setup command or skills of the prompt.",
     button: editWorkspace,
-    runAgain: false,
   },
 } as const satisfies Record<string, FailureRule>;

@@ -211,7 +211,7 @@ test.each<[FailureCode, (string | null)?]>([
   const runId = runIds.get(code) ?? "";
   const rule: FailureRule = failureRules[code];
   const { body: run } = await app.send("GET", `/api/v1/runs/${runId}`);
-  const { cause, title, remedy, runAgain } = rule;
+  const { cause, title, remedy, runAgain = false } = rule;
   expect([run.status, run.report]).toEqual(["failed", null]);
   expect(run.failure).toMatchObject({ code, cause, title, remedy, runAgainHelps: runAgain, subject });
   expect(run.failureReason).toStartWith(`${cause}: `);

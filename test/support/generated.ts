@@ -72,12 +72,12 @@ export const failuresTable = (): string =>
   toTable(
     ["`code`", "`cause`", "What happened", "`subject`", "What to do", "Running it again can help"],
     failureCodes.map((code) => {
-      const { cause, title, subject, remedy, command, runAgain } = ruleOf(code);
+      const { cause, title, subject = "", remedy, command, runAgain = false } = ruleOf(code);
       return [
         `\`${code}\``,
         `\`${cause}\``,
         title,
-        subject ?? "",
+        subject,
         command === undefined ? remedy : `${remedy} \`${command}\``,
         runAgain ? "Yes" : "No",
       ];
