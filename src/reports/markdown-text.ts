@@ -16,13 +16,12 @@ export function table(rows: string[][]): string {
 
 /** Escapes text to one line without inline or block markup. */
 export function text(value: string, max = 1000): string {
-  // Emphasis, links, HTML and backslashes; underscores outside of words; entities; then what starts a block: # or 1.
   return oneLine(value, max)
-    .replace(/[`*[~]|<(?=[a-z/!?])|\\(?=[!-/:-@[-`{-~]|$)/gi, "\\$&")
-    .replace(/(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, "\\_")
-    .replace(/&(?=[#\w]+;)/g, "\\&")
-    .replace(/^([#+=|>-])/, "\\$1")
-    .replace(/^(\d+)([.)])(?=\s|$)/, "$1\\$2");
+    .replace(/[`*[~]|<(?=[a-z/!?])|\\(?=[!-/:-@[-`{-~]|$)/gi, "\\$&") // *emphasis*, `code`, [link], ~~deleted~~, <b> and \*
+    .replace(/(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, "\\_") // _emphasis_, but not snake_case
+    .replace(/&(?=[#\w]+;)/g, "\\&") // &amp; and &#38;
+    .replace(/^([#+=|>-])/, "\\$1") // "# Heading", "> quote" and "- item"
+    .replace(/^(\d+)([.)])(?=\s|$)/, "$1\\$2"); // "1. item"
 }
 
 /** Text in a code span. The fence is longer than any run of backticks in the text. */
