@@ -106,7 +106,8 @@ describe("connections with an endless request", () => {
     expect((await waiting).status).toBe(201);
     for (const { socket } of open) socket.destroy();
     const ask = client(service.url, key);
-    expect((await ask("GET", "/readyz")).body).toEqual({ status: "ready" });
+    // Checks of the service that ran meanwhile may have failed; it says so until they run again.
+    expect((await ask("GET", "/readyz")).body).toMatchObject({ status: "ready" });
     const { body } = await ask("POST", `/api/v1/prompts/${promptId}/run`, { urlMap: { "docs.test": site.url } });
     expect((await untilRun(ask, body.runId, "completed", "failed")).status).toBe("completed");
     expect(await service.stop()).toBe(0);
