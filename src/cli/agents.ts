@@ -24,13 +24,12 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
     .addHelpText("after", "\nExample:\n  evald agent list")
     .action(({ json }: { json?: boolean }) => {
       configOf();
-      const all = listPresets(env).map((preset) => findInstalled(preset, env.PATH ?? ""));
-      const rows = all.map((each) =>
-        each.isInstalled
-          ? [each.id, each.version, each.isTested ? "yes" : "no", each.path]
-          : [each.id, "", "", each.detail],
-      );
-      print(json ? toJson(all) : table([["ID", "VERSION", "TESTED", "PATH"], ...rows]));
+      const list = listPresets(env).map((preset) => findInstalled(preset, env.PATH ?? ""));
+      const rows = list.map((each) => {
+        if (!each.isInstalled) return [each.id, "", "", each.detail];
+        return [each.id, each.version, each.isTested ? "yes" : "no", each.path];
+      });
+      print(json ? toJson(list) : table([["ID", "VERSION", "TESTED", "PATH"], ...rows]));
     });
   command
     .command("init <id>")
@@ -56,12 +55,10 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
       const config = configOf();
       const preset = getPreset(env, id);
       const agent = agents[id] as Agent;
-      const installedAgent = findInstalled(preset, env.PATH ?? "");
-      if (!installedAgent.isInstalled)
-        throw new AppError("conflict", `${installedAgent.name}: ${installedAgent.detail}.`);
-      say(
-        `${installedAgent.name} ${installedAgent.version}${installedAgent.isTested ? "" : " (not tested with this version of evald)"}, ${installedAgent.path}`,
-      );
+      const installation = findInstalled(preset, env.PATH ?? "");
+      if (!installation.isInstalled) throw new AppError("conflict", `${installation.name}: ${installation.detail}.`);
+      const note = installation.isTested ? "" : " (not tested with this version of evald)";
+      say(`${installation.name} ${installation.version}${note}, ${installation.path}`);
       const { steps, problems, events, failureReason, output } = await tryAgent(config, { id, agent, preset, model });
       if (save !== undefined && output !== null) await Bun.write(save, output);
       if (failureReason !== null) say(`The session failed: ${failureReason}`);
@@ -87,9 +84,8 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
       if (id === undefined) throw badRequest(`${file} does not say which agent wrote it. Name it with --agent.`);
       const replay = replayOutput(output, getPreset(env, id));
       for (const event of replay.events) print(json ? toJson(event) : describeEvent(event));
-      say(
-        `Ending: ${replay.ending ?? "not reported"}${replay.answer === null ? "" : `, ${replay.answer.slice(0, 200)}`}`,
-      );
+      const answer = replay.answer === null ? "" : `, ${replay.answer.slice(0, 200)}`;
+      say(`Ending: ${replay.ending ?? "not reported"}${answer}`);
       if (replay.unreadableLines > 0) say(`Lines that are not JSON: ${replay.unreadableLines}`);
       if (replay.unknownKinds.length > 0) say(`Unknown kinds of lines: ${replay.unknownKinds.join(", ")}`);
     });

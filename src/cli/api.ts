@@ -12,16 +12,15 @@ type ListOperation = { [O in Operation]: Operations[O] extends { result: unknown
 /** The names in a path such as `/runs/{runId}`. */
 type PathName<O> = O extends `${string}{${infer Name}}${infer Rest}` ? Name | PathName<Rest> : never;
 
+type PathInput<O> = [PathName<O>] extends [never] ? unknown : { path: Record<PathName<O>, string> };
+type BodyInput<O extends Operation> = Operations[O] extends { body: infer Body } ? { body: Body } : unknown;
+type QueryInput<O extends Operation> = Operations[O] extends { query: infer Query } ? OptionalQuery<Query> : unknown;
+/** A query may be left out if all of its fields may. */
+type OptionalQuery<Query> = Partial<Query> extends Query ? { query?: Query } : { query: Query };
+
 /** What an operation needs: the values in its path, its query and its body. An operation with an idempotency key is repeated after a failure. */
-type OperationInput<O extends Operation> = { idempotencyKey?: string } & ([PathName<O>] extends [never]
-  ? unknown
-  : { path: Record<PathName<O>, string> }) &
-  (Operations[O] extends { body: infer Body } ? { body: Body } : unknown) &
-  (Operations[O] extends { query: infer Query }
-    ? Partial<Query> extends Query
-      ? { query?: Query }
-      : { query: Query }
-    : unknown);
+type OperationInput<O extends Operation> = { idempotencyKey?: string } & PathInput<O> & BodyInput<O> & QueryInput<O>;
+/** The input may be left out if all of its fields may. */
 type Arguments<O extends Operation> =
   Partial<OperationInput<O>> extends OperationInput<O> ? [input?: OperationInput<O>] : [input: OperationInput<O>];
 

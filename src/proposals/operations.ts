@@ -63,10 +63,14 @@ function candidatesOf(
   const isInGuides = guides.includes(path) || guides.toLowerCase().includes(nounOf(path));
   // Operations with a short path are the main ones.
   const score = 4 - path.split("/").length / 2 + (isInGuides ? 2 : 0);
-  const base = { operation, api, source };
+  const proposalOf = (task: OperationTask) => toProposal({ operation, api, source }, task);
   const tasks: Candidate[] = [];
   if (item !== undefined) {
-    const proposal = toTask(base, `${summary}, then read it back`, "the response of reading it back", "core");
+    const proposal = proposalOf({
+      title: `${summary}, then read it back`,
+      result: "the response of reading it back",
+      tag: "core",
+    });
     const check = readBackCheck(operation, api);
     if (check === null) tasks.push({ score, proposal });
     else {
@@ -77,26 +81,30 @@ function candidatesOf(
   if (remove !== undefined)
     tasks.push({
       score: score - 1,
-      proposal: toTask(base, `${summary}, then delete it again`, "the response of reading it after that", "cleanup"),
+      proposal: proposalOf({
+        title: `${summary}, then delete it again`,
+        result: "the response of reading it after that",
+        tag: "cleanup",
+      }),
     });
   if (error !== undefined && error !== "400")
     tasks.push({
       score: score - 1.5,
-      proposal: toTask(
-        base,
-        `${summary}, and handle the error ${error} that this can return`,
-        "the error and how to handle it",
-        "errors",
-      ),
+      proposal: proposalOf({
+        title: `${summary}, and handle the error ${error} that this can return`,
+        result: "the error and how to handle it",
+        tag: "errors",
+      }),
     });
   return tasks;
 }
 
-function toTask(
+/** A task about an operation. `result`: what the agent has to write to a file. */
+type OperationTask = { title: string; result: string; tag: string };
+
+function toProposal(
   { operation, api, source }: { operation: Operation; api: Api; source: ProposalSource },
-  title: string,
-  result: string,
-  tag: string,
+  { title, result, tag }: OperationTask,
 ): TaskProposal {
   const isSecured = Array.isArray(operation.value.security ?? api.document.security) && !isOpen(operation, api);
   const needs = needsOf(title, "");
