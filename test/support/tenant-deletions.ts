@@ -3,10 +3,11 @@ import { listMembers } from "../../src/auth/members.ts";
 import { createOrg } from "../../src/auth/orgs.ts";
 import type { OrgId } from "../../src/context.ts";
 import { jobs } from "../../src/db/tables/jobs.ts";
-import { signIns } from "../../src/db/tables/people.ts";
+import { invitations, signIns } from "../../src/db/tables/people.ts";
 import { runs } from "../../src/db/tables/runs.ts";
 import { deleteOrg } from "../../src/deletions/deletions.ts";
-import { signedIn } from "./people.ts";
+import { orgField } from "../../src/web/components/layout.tsx";
+import { join, signedIn } from "./people.ts";
 import { evaluation, niceGrade } from "./reports.ts";
 import { rowsOf, type Tenants, unlike } from "./tenants.ts";
 
@@ -63,7 +64,7 @@ export function deletionBorders(world: Tenants): Record<string, () => Promise<st
         if (wrong) return wrong;
       }
       db.$client.run("update deliveries set status = 'delivered', completed_at = ?", [ctx.now()]);
-      world.pass(3 * dayMs);
+      world.pass(2 * dayMs);
       const sessions = () => count("session_events where org_id = ?", a.org);
       if (sessions() === 0) return "A has no sessions";
       const wrong = await keepsB(upkeep);
@@ -75,10 +76,40 @@ export function deletionBorders(world: Tenants): Record<string, () => Promise<st
       return unlike("retention of B", left.sessions, 30_000);
     },
 
+    async "a person leaves A and B, and A forgets them"() {
+      const person = await signedIn(world, { org: a.org });
+      join(world, b.org, "owner", person.email);
+      const personId = listMembers(ctx, b.org).find(({ email }) => email === person.email)?.id ?? "";
+      for (const own of [asA, asB]) {
+        const { org } = own.a;
+        const [field] = (await own.send("GET", "/api/v1/field-friction")).body;
+        await person.post(`/friction/field/${field.id}/state`, { state: "resolved", [orgField]: org });
+        await person.post("/account/leave", { org, confirmed: "1" });
+      }
+      const [ownerId = ""] = membersOf(b.org);
+      const at = ctx.now();
+      const times = { createdAt: new Date(at), expiresAt: new Date(at + 7 * dayMs) };
+      const invited = { ...times, orgId: b.org, role: "member", status: "pending" } as const;
+      db.insert(invitations)
+        .values([
+          { ...invited, id: ctx.newId(at), email: person.email, inviterId: ownerId },
+          { ...invited, id: ctx.newId(at), email: "invited-by-them@example.com", inviterId: personId },
+        ])
+        .run();
+      const named = (own: typeof asA, name: string) =>
+        count("field_friction where org_id = ? and changed_by = ?", own.a.org, name);
+      const before = unlike("their name", [named(asA, "A owner"), named(asB, "A owner")], [1, 1]);
+      if (before) return before;
+      // The first pass stores when they left.
+      await upkeep();
+      world.pass(2 * dayMs);
+      return (await keepsB(upkeep)) ?? unlike("forgotten by A", named(asA, "former member"), 1);
+    },
+
     async "A keeps reports for a day only"() {
       const wrong = await expectStatus(asA, "PATCH", "/retention", 200, { reports: 1 });
       if (wrong) return wrong;
-      world.pass(3 * dayMs);
+      world.pass(2 * dayMs);
       return (await keepsB(upkeep)) ?? unlike("reports of A", count("reports where org_id = ?", a.org), 0);
     },
 

@@ -7,6 +7,7 @@ import { getExperimentRow } from "../../src/experiments/experiments.ts";
 import { repeatDue } from "../../src/experiments/self-comparisons.ts";
 import { getInbox } from "../../src/inbox/inbox.ts";
 import { listFailureGroups } from "../../src/queue/failures.ts";
+import { pageTextsOf, storePageText } from "../../src/reports/page-texts.ts";
 import { getSpendingReport } from "../../src/spending/report.ts";
 import { type Metrics, respondToScrape } from "../../src/telemetry/metrics.ts";
 import { type Tenants, unlike } from "./tenants.ts";
@@ -14,7 +15,7 @@ import { type Tenants, unlike } from "./tenants.ts";
 const docsUrl = "https://docs.acme.dev/";
 const page = `${docsUrl}upload`;
 
-/** Suites, access logs, spending, trusts and exports of B, which must not depend on A's. Each step returns what is wrong, if anything. */
+/** Suites, access logs, pages, counts, spending, trusts and exports of B, which must not depend on A's. Each step returns what is wrong, if anything. */
 export function suiteBorders(world: Tenants): Record<string, () => Promise<string | undefined>> {
   const { service, db, a, b } = world;
   const { ctx } = service;
@@ -152,6 +153,27 @@ export function suiteBorders(world: Tenants): Record<string, () => Promise<strin
         if (status !== 201) return `the log of ${own.a.org} is refused: ${status}`;
       }
       return unlike("reads", [await readsOf(asA), await readsOf(asB)], [[3], [5]]);
+    },
+
+    async "A and B read the same version of a page"() {
+      const text = "# Upload\n\nUpload it.";
+      const read = [];
+      for (const own of both) {
+        const { runId } = await firstOf(own, "runs?limit=1");
+        const session = { orgId: own.a.org, runId, attempt: 1 };
+        storePageText(db, session, 1_000, text);
+        read.push(pageTextsOf(db, session).get(1_000));
+      }
+      return unlike("texts", read, [text, text]);
+    },
+
+    async "A and B count the reports of which they list one"() {
+      for (const own of both) {
+        const list = (limit: number) => own.send("GET", `/api/v1/reports?limit=${limit}`);
+        const total = (await list(1)).headers.get("x-total-count");
+        const wrong = unlike(`reports of ${own.a.org}`, total, `${(await list(100)).body.length}`);
+        if (wrong) return wrong;
+      }
     },
 
     async "the metrics count the spending of each organization once"() {
