@@ -50,7 +50,7 @@ export async function requestCalibration(
   if (!dryRun) checkBudgetOf(plan, estimate, budgetUsd);
   const createdAt = ctx.now();
   const { agent, model, sites } = plan;
-  const request = { agent, model, sites, budgetUsd, everyDays };
+  const request = { agent, model, sites, budgetUsd, everyDays, createdAt };
   const nothingMeasured = { methodology: null, figures: null, worse: null, spentUsd: null, completedAt: null };
   const row: CalibrationRow = {
     id: ctx.newId(createdAt),
@@ -59,7 +59,6 @@ export async function requestCalibration(
     promptId: plan.prompt?.id ?? ctx.newId(createdAt),
     requestedModel: model,
     ...request,
-    createdAt,
     nextAt: everyDays === null ? null : createdAt + everyDays * dayMs,
     status: "running",
     stopReason: null,

@@ -44,17 +44,8 @@ export type PresetInput = {
 };
 
 /** The arms that teams ask for by name; the base is first. */
-export function presetArms({
-  bare,
-  skills,
-  mcpUrl,
-  withoutLlmsTxt,
-  hidden,
-  replacements,
-  otherAgent,
-  otherModel,
-  competitorId,
-}: PresetInput) {
+export function presetArms(input: PresetInput): Arm[] {
+  const { bare, skills, mcpUrl, withoutLlmsTxt, hidden, replacements, otherAgent, otherModel, competitorId } = input;
   const without: ArmChanges["without"] = bare || skills || mcpUrl ? ["skills", "mcpServers"] : undefined;
   const base: Arm = { name: "baseline", ...(without && { without }) };
   const mcpServers = mcpUrl === undefined ? undefined : { product: { url: mcpUrl } };

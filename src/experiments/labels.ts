@@ -1,5 +1,5 @@
 import type { ArmChanges } from "../db/tables/experiments.ts";
-import { count, dollars, list, percent, signedPoints } from "../grading/text.ts";
+import { type Bounds, count, dollars, list, percent, rangeText, signedPoints } from "../grading/text.ts";
 import { pWords } from "../stats/repeats.ts";
 import type { ArmContrast, ArmSummary, RatioChange } from "./analysis.ts";
 import type { Experiment, ExperimentEstimate } from "./schema.ts";
@@ -22,14 +22,6 @@ export const verdictLabels: Record<ArmContrast["verdict"], string> = {
   insufficient_data: "Too little data",
   not_comparable: "Not comparable",
 };
-
-type Bounds = { low: number | null; high: number | null };
-
-/** " (1.10 to 1.50)"; empty without an interval. */
-const rangeText = (interval: Bounds | null, format: (bound: number) => string): string =>
-  interval === null || interval.low === null || interval.high === null
-    ? ""
-    : ` (${format(interval.low)} to ${format(interval.high)})`;
 
 /** "+6.2 points (+1.1 to +11.3)" */
 export function scoreText({ overall: { score, exact } }: Pick<ArmContrast, "overall">): string {

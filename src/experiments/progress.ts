@@ -101,7 +101,8 @@ function advance(ctx: Context, tx: Tx, row: ExperimentRow): "waiting" | "extende
     return "extended";
   }
   const status = isDone && !isCancelled ? "completed" : "stopped";
-  const stopReason = status === "completed" ? null : isCancelled ? "cancelled" : "budget";
+  const reason = isCancelled ? "cancelled" : "budget";
+  const stopReason = status === "completed" ? null : reason;
   const completedAt = endedAt(ctx.now(), experiments.createdAt);
   tx.update(experiments)
     .set({ status, stopReason, spentUsd, analysis: analyzeRuns(ctx, row), completedAt })

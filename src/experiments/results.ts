@@ -60,12 +60,12 @@ export function listEndedRuns({ db }: Context, row: ExperimentRow): (ExperimentR
       const report = outcome === null ? null : { outcome, score, seconds, costUsd };
       const goal = goalResultOf({ failureCause, report });
       const hasFailed = infraFailuresOf([{ failureCause }]) > 0 || (report === null && goal === null);
-      const isContaminated = typeof treatment?.met === "string";
+      const contamination = typeof treatment?.met === "string" ? "contaminated" : null;
       return {
         ...run,
         isRuleBased: isRuleBased(agent),
         success: goal === null || goal === "unclear" ? null : goal === "met",
-        excluded: hasFailed ? "failed" : isContaminated ? "contaminated" : null,
+        excluded: hasFailed ? "failed" : contamination,
         offered: treatment?.offered ?? null,
         used: treatment?.used ?? null,
         shouldTrigger: labelOf(row, promptId),

@@ -44,17 +44,16 @@ function errors({ failures, results, taskRequests }: Facts) {
     .map(([name, n]) => `${n} × ${name}`);
   const tools = failures.filter((each) => each.source === "tool");
   const others = failures.filter((each) => each.source === "error");
-  const parts = [
-    requests.length > 0
-      ? [`${count(requests.length, "request")} on the path to the goal failed (${breakdown.join(", ")})`]
-      : [],
-    tools.length > 0 ? [`${count(tools.length, "tool call")} failed`] : [],
-    others.length > 0 ? [count(others.length, "other error")] : [],
-  ].flat();
+  const parts: string[] = [];
+  if (requests.length > 0)
+    parts.push(`${count(requests.length, "request")} on the path to the goal failed (${breakdown.join(", ")})`);
+  if (tools.length > 0) parts.push(`${count(tools.length, "tool call")} failed`);
+  if (others.length > 0) parts.push(count(others.length, "other error"));
+  const failureText = sentence(list(parts));
   const unknown = results.filter(({ ok }) => ok === null).length;
-  const unknownText = unknown === 0 ? [] : [`The agent does not say whether ${count(unknown, "tool call")} succeeded.`];
-  const failedText = parts.length > 0 ? [sentence(list(parts))] : unknown === 0 ? ["Nothing failed."] : [];
-  return { errors: failures.length, errorsDetail: [...failedText, ...unknownText].join(" ") };
+  if (unknown === 0) return { errors: failures.length, errorsDetail: failureText || "Nothing failed." };
+  const unknownText = `The agent does not say whether ${count(unknown, "tool call")} succeeded.`;
+  return { errors: failures.length, errorsDetail: `${failureText} ${unknownText}`.trim() };
 }
 
 function toolCalls({ calls }: Facts) {

@@ -72,6 +72,15 @@ export function percent(share: number): string {
   return `${Math.round(share * 1000 + 1e-6) / 10}%`;
 }
 
+/** The ends of an interval; null: without one. */
+export type Bounds = { low: number | null; high: number | null };
+
+/** An interval after its value: " (1.10 to 1.50)"; empty without one. */
+export const rangeText = (interval: Bounds | null, format: (bound: number) => string): string =>
+  interval === null || interval.low === null || interval.high === null
+    ? ""
+    : ` (${format(interval.low)} to ${format(interval.high)})`;
+
 /** `+3.2`, or `−3.2` with a true minus sign; `±0` if nothing but zeros is left of the number. */
 export function withSign(change: number, format: (value: number) => string = String): string {
   const text = format(Math.abs(change));

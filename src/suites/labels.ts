@@ -1,5 +1,5 @@
 // What pages and commands call the results of a suite.
-import { percent } from "../grading/text.ts";
+import { percent, rangeText } from "../grading/text.ts";
 import type { ProductResult, SlotResult } from "./schema.ts";
 
 const standingLabels: Record<NonNullable<ProductResult["standing"]>, string> = {
@@ -26,8 +26,5 @@ export const slotText = ({ state, reached, judged }: SlotResult): string =>
   state === "judged" ? `${reached} of ${judged}` : stateLabels[state];
 
 /** Such as "25% (11.2% to 46.9%)". */
-export function shareText(share: ProductResult["share"]): string {
-  if (share === null) return "not judged";
-  const { value, low, high } = share;
-  return low === null || high === null ? percent(value) : `${percent(value)} (${percent(low)} to ${percent(high)})`;
-}
+export const shareText = (share: ProductResult["share"]): string =>
+  share === null ? "not judged" : percent(share.value) + rangeText(share, percent);

@@ -36,7 +36,7 @@ export function createSuite(ctx: Context, org: OrgId, input: Suite): Suite {
     const next = (newest?.version ?? 0) + 1;
     if (input.version !== next) throw conflict(`The next version of ${input.id} is ${next}. A version never changes.`);
     const { id: name, title, slots, limits, agents } = input;
-    const row: typeof suites.$inferInsert = {
+    const row: typeof suites.$inferSelect = {
       id: ctx.newId(createdAt),
       orgId: org,
       name,
@@ -49,18 +49,10 @@ export function createSuite(ctx: Context, org: OrgId, input: Suite): Suite {
     };
     tx.insert(suites).values(row).run();
     recordAudit(ctx, org, "suite.created", { id: row.id, name: title }, changesOf({}, { version: row.version }));
-    return toSuite({ limits: null, agents: null, ...row });
+    return toSuite(row);
   });
 }
 
-const toSuite = ({
-  name,
-  version,
-  title,
-  slots,
-  limits,
-  agents,
-}: typeof suites.$inferSelect & {
-  limits?: Suite["limits"];
-  agents?: Suite["agents"];
-}): Suite => ({ id: name, version, title, slots, limits: limits ?? null, agents: agents ?? null });
+const toSuite = ({ name: id, version, title, slots, limits, agents }: typeof suites.$inferSelect): Suite => {
+  return { id, version, title, slots, limits, agents };
+};

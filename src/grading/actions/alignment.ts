@@ -252,7 +252,10 @@ function headerLine(key: string, value: string): string {
 
 /** The words that differ, in groups: a group on one side only was added or left out. */
 function commandDifferences(failed: CommandAction, worked: CommandAction): Difference[] {
-  const roleOf = (word: string, at: number): Role => (at === 0 ? "program" : isOption(word) ? "option" : "operand");
+  const roleOf = (word: string, at: number): Role => {
+    if (at === 0) return "program";
+    return isOption(word) ? "option" : "operand";
+  };
   const isCode = (word: string) => word === failed.code || word === worked.code;
   const pairs = align(failed.words, worked.words, (a, b) =>
     isCode(a) && isCode(b) ? similarityOfIds : wordSimilarity(a, b),
@@ -275,15 +278,10 @@ function commandDifferences(failed: CommandAction, worked: CommandAction): Diffe
     if (word !== null) group.found.push(word);
     if (other !== null) group.expected.push(other);
   }
-  const words = groups.map(
-    ({ role, found, expected, after }): Difference => ({
-      role,
-      key: null,
-      found: found.join(" ") || null,
-      expected: expected.join(" ") || null,
-      after,
-    }),
-  );
+  const textOf = (words: string[]) => words.join(" ") || null;
+  const words = groups.map(({ role, found, expected, after }): Difference => {
+    return { role, key: null, found: textOf(found), expected: textOf(expected), after };
+  });
   const variables = worked.variables
     .filter((name) => !failed.variables.includes(name))
     .map((name): Difference => ({ role: "variable", key: null, found: null, expected: name }));

@@ -8,8 +8,7 @@ type RequestFields = { method: string | null; url: string; headers?: [string, st
 /** A request as parts. `source`: as it was written, or empty. */
 export function toRequest({ method, url, headers = [], body = null }: RequestFields, source: string): RequestAction {
   const unknownHost = "unknown";
-  const path = url.startsWith("/") ? url : `/${url}`;
-  const parsed = URL.parse(/^\w+:\/\//.test(url) ? url : `http://${unknownHost}${path}`);
+  const parsed = URL.parse(/^\w+:\/\//.test(url) ? url : `http://${unknownHost}/${url.replace(/^\//, "")}`);
   const parts: Part[] = method === null ? [] : [{ role: "method", key: "", value: method.toUpperCase() }];
   if (parsed && parsed.host !== unknownHost) parts.push({ role: "host", key: "", value: parsed.origin });
   if (parsed) {
@@ -41,9 +40,9 @@ function flatten(value: unknown, path: string): [string, string][] {
   if (value === null || typeof value !== "object" || Object.keys(value).length === 0)
     return path === "" ? [] : [[path, JSON.stringify(value)]];
   return Object.entries(value).flatMap(([key, each]) => {
+    const name = path === "" ? key : `${path}.${key}`;
     // The items of a list stand for each other.
-    const name = Array.isArray(value) ? path : path === "" ? key : `${path}.${key}`;
-    return flatten(each, name);
+    return flatten(each, Array.isArray(value) ? path : name);
   });
 }
 
@@ -149,6 +148,6 @@ function httpieRequest(words: string[], source: string): RequestAction {
   }
   const body = Object.keys(fields).length > 0 ? JSON.stringify(fields) : null;
   const url = `${toAddress(address)}${query.length > 0 ? `?${query.join("&")}` : ""}`;
-  const method = hasMethod ? operands[0]! : body === null ? "GET" : "POST";
-  return toRequest({ method, url, headers, body }, source);
+  const defaultMethod = body === null ? "GET" : "POST";
+  return toRequest({ method: hasMethod ? operands[0]! : defaultMethod, url, headers, body }, source);
 }

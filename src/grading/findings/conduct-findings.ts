@@ -36,8 +36,9 @@ function conductDraft({ failure, resolution, call }: Recovery, facts: Facts): Fi
   const hasServerFailed = http !== undefined && (http.status === null || http.status >= 500);
   const isDown = isOfProduct && (code === "timeout" || hasServerFailed);
   const isHelpful = resolution === "fromMessage";
+  const severityOfMistake = isHelpful ? "low" : "medium";
   return {
-    severity: isDown ? "high" : isHelpful ? "low" : "medium",
+    severity: isDown ? "high" : severityOfMistake,
     phase: "execution",
     category: isOfProduct && !isDown && !isHelpful ? "unclear_error" : "other",
     owner: isDown ? "network" : "agent",

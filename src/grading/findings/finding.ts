@@ -57,7 +57,7 @@ export function joinCauses(a: Cause, b: Cause): Cause {
 }
 
 /** Orders texts by their characters, the same in every locale. */
-export const textOrder = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+export const textOrder = (a: string, b: string): number => Number(a > b) - Number(a < b);
 
 /** The values without duplicates, sorted. */
 export const sortedUnique = (seqs: number[]) => [...new Set(seqs)].sort((a, b) => a - b);

@@ -172,7 +172,8 @@ function reasonOf(http: Http, { code }: Failure, facts: Facts, blocksStart: bool
 
 /** A request for a page that failed. */
 function requestProblem(http: Http, failure: Failure, facts: Facts, blocksStart: boolean): Problem {
-  const answer = http.status === null ? "no answer" : http.isMissing ? "not found" : String(http.status);
+  const status = http.isMissing ? "not found" : String(http.status);
+  const answer = http.status === null ? "no answer" : status;
   const path = shortUrl(http.url, facts.startUrls[0]);
   const place = `${path} (${answer})`;
   const host = URL.parse(http.url)?.host ?? http.url;

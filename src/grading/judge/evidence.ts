@@ -96,7 +96,8 @@ function rankOf(event: SessionEvent, isLate: boolean): number {
     case "tool_call":
       return speakingTools.includes(event.tool) ? 0 : 1;
     case "tool_result":
-      return hasSucceeded(event) === false ? 0 : provingTools.includes(event.tool) ? 1 : 2;
+      if (hasSucceeded(event) === false) return 0;
+      return provingTools.includes(event.tool) ? 1 : 2;
     case "http":
       return event.status === null || event.status >= 400 ? 0 : 2;
     default:

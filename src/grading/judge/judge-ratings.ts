@@ -14,6 +14,10 @@ export function toJudgeSummary({ model, usage, verdict, reason }: Judgment, fact
   const allPriced = usage.every(({ costUsd }) => costUsd !== null);
   const agents = [facts.model, ...facts.usage.map((each) => each.model)].filter((each) => each !== null);
   const relatedAgent = agents.find((agent) => vendorOf(agent) === vendorOf(model));
+  const familyNotice =
+    relatedAgent === undefined
+      ? null
+      : `The judge and the agent (${oneLine(relatedAgent, 100)}) are from the same model family, and models tend to favor their own. Set a judge from another family in EVALD_JUDGE_MODEL.`;
   return {
     model,
     costUsd: allPriced ? Math.round(sum(({ costUsd }) => costUsd ?? 0) * 1e6) / 1e6 : null,
@@ -23,11 +27,7 @@ export function toJudgeSummary({ model, usage, verdict, reason }: Judgment, fact
     confidence: verdict?.confidence ?? null,
     parts: verdict?.parts ?? [],
     dropped: (verdict?.dropped ?? []).map((each) => oneLine(each, 300)),
-    notice: reason
-      ? oneLine(sentence(reason), 400)
-      : relatedAgent !== undefined
-        ? `The judge and the agent (${oneLine(relatedAgent, 100)}) are from the same model family, and models tend to favor their own. Set a judge from another family in EVALD_JUDGE_MODEL.`
-        : null,
+    notice: reason ? oneLine(sentence(reason), 400) : familyNotice,
   };
 }
 
