@@ -817,15 +817,15 @@ test("limits and uncovered goals are reported with their details", () => {
   ).toEqual([
     {
       severity: "medium",
-      title: "No page clearly answers the goal.",
-      description: "1 page read. The word “retry” never appears in the pages that were read.",
-      events: [4],
-    },
-    {
-      severity: "medium",
       title: "Stopped at a limit: wall clock, 1m 0s",
       description: "The run reached its limit of 1m 0s before a likely answer was found.",
       events: [5],
+    },
+    {
+      severity: "low",
+      title: "No page clearly answers the goal.",
+      description: "1 page read. The word “retry” never appears in the pages that were read.",
+      events: [4],
     },
   ]);
 });

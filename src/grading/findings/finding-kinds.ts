@@ -16,7 +16,7 @@ export const pathKinds = {
   unclearAnswer: {
     id: "unclear-answer",
     title: "No page clearly answers the goal",
-    severity: "medium",
+    severity: "low",
     meaning: "no section matches the goal well",
   },
   farAnswer: {

@@ -13,9 +13,6 @@ const quoteWords = (terms: string[]) =>
     8,
   );
 
-/** Below this fit, the nearest section has less than about half of the words of the goal. */
-const minNearFit = 0.15;
-
 /** Problems with the answer to the goal: far from the start page, without a sample, or in no clear section. */
 export function goalDrafts(answer: GoalAnswer | null, facts: Facts): FindingDraft[] {
   if (answer === null || facts.pages.length === 0) return [];
@@ -60,13 +57,6 @@ function farDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
   };
 }
 
-/** Whether a page that the docs link to couldn't be read on the way, so that it may contain the answer. */
-const hasUnreadPages = ({ failures, taskRequests }: Facts): boolean =>
-  failures.some(({ target, tool, seqs, url }) => {
-    const request = taskRequests.find(({ seq }) => seq === seqs[0]);
-    return target === "docs" && url !== null && (request ? request.foundOn !== null : tool === "fetch_page");
-  });
-
 function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
   const { nearest, unseen, missing, noOverlap, otherScript, noSample, isCovered } = answer;
   const { goal } = facts;
@@ -81,6 +71,8 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
   const others = nearest.slice(1).map(({ url }) => pageName(facts, url));
   const othersNote = others.length === 0 ? "" : ` Also close: ${list(others)}.`;
   const common = {
+    // Nobody saw that the answer is missing: one of the nearest pages, or one that wasn't read, may have it in other words.
+    severity: "low" as const,
     phase: "discovery" as const,
     category: "missing_docs" as const,
     subject: goalSubject(facts),
@@ -93,7 +85,6 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
   if (otherScript !== null)
     return {
       ...common,
-      severity: "low",
       category: "other",
       title: `The goal is in ${otherScript.goal} script, the docs in ${otherScript.docs}`,
       description: "The explorer compares words, so it can't tell whether the docs answer this goal.",
@@ -103,7 +94,6 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
   if (noOverlap)
     return {
       ...common,
-      severity: "low",
       title: "No page contains a word of the goal",
       description: `The explorer compares words.${unseenNote} The docs may use other words or another language.`,
       fix: `Check that the docs answer this goal in the words of its users: ${quoteWords(missing.length > 0 ? missing : unseen)}.`,
@@ -112,7 +102,6 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
   if (noSample)
     return {
       ...common,
-      severity: "low",
       title: `The closest section has no sample: ${nearestSectionOf(answer, facts)}`,
       description: `One section contains the words of the goal, but no code sample.${closest}`,
       fix: "Add a code sample to this section.",
@@ -121,7 +110,6 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
   if (isCovered)
     return {
       ...common,
-      severity: "low",
       category: "other",
       title: `Possible answer: ${nearestSectionOf(answer, facts)}`,
       description: `This section contains most of the goal and a sample, but the explorer isn't sure that it is the answer.${missingNote}${unseenNote}${othersNote}`,
@@ -131,9 +119,6 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
     };
   return {
     ...common,
-    // Other words may say the same, and an unread page may say it, so only words that appear nowhere and a poor match
-    // make missing docs likely.
-    severity: unseen.length > 0 && answer.fit < minNearFit && !hasUnreadPages(facts) ? "medium" : "low",
     title: `${pathKinds.unclearAnswer.title}.${closest}`,
     description: `${count(answer.pages + facts.surveyedPages.length, "page")} read.${closest}${missingNote}${unseenNote}${othersNote}`,
     fix: `Name the goal in the heading of that section.${unseen.length > 0 ? ` Use the words ${quoteWords(unseen)}.` : ""}`,
