@@ -124,6 +124,41 @@ test("a release's date or version in a title doesn't make a guide a changelog", 
   expect(state).toBe("likely");
 });
 
+test("puts a page first that says in words of docs what the goal says in everyday words", async () => {
+  const runner = (place: string) =>
+    document(
+      `Run a pipeline ${place}`,
+      `<p>Run your pipeline ${place} and see its steps.</p><pre><code class=language-sh>tool run</code></pre>`,
+    );
+  const routes = {
+    "/": document("Tool", `${filler}${links(["/hosted", "Remote runs"], ["/local", "Local runs"])}`),
+    "/hosted": runner("remotely"),
+    "/local": runner("locally"),
+  };
+  const { pagesNearest } = await answerIn("Run a pipeline on my laptop", routes);
+  expect(pagesNearest.slice(0, 2)).toEqual(["/local", "/hosted"]);
+});
+
+test("names a page that is also at another URL once", async () => {
+  const page = (version: string) =>
+    document(
+      "Prune old archives",
+      `<p>Prune deletes <a href="${version}/mount">archives</a> that are too old.</p><pre><code class=language-sh>tool prune</code></pre>`,
+    );
+  const routes = {
+    "/": document(
+      "Tool",
+      `${filler}${links(["/prune", "Prune"], ["/v1/prune", "Prune, first version"], ["/init", "Init"])}`,
+    ),
+    "/prune": page(""),
+    "/v1/prune": page("/v1"),
+    "/v1/mount": others["/mount"],
+    ...others,
+  };
+  const { pagesNearest } = await answerIn("Prune old archives", routes);
+  expect(pagesNearest.filter((page) => page.endsWith("/prune"))).toHaveLength(1);
+});
+
 test("finds a page by what links to it say", async () => {
   const agent = (name: string) =>
     document(

@@ -9,6 +9,10 @@ declare module "*.cjs" {
   const text: string;
   export default text;
 }
+declare module "*.txt" {
+  const text: string;
+  export default text;
+}
 
 /** An entry of a coding agent; test/agent-entries.test.ts checks it against the schema. */
 declare module "*.jsonc" {

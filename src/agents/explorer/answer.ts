@@ -7,8 +7,8 @@ import { bestOfPages, type Match, rankSections, rarityOf, type SectionIndex } fr
 export const minReportedShare = 0.4;
 /** Merit from which a section is likely to answer the goal, and the shares of the goal that it contains and that its headings name at least. */
 const minOfLikely = { merit: 1.2, inText: 0.7, inHeadings: 0.1 };
-/** Sections with this much less merit than the best are about as likely to be the answer. */
-const closeMerit = 0.1;
+/** Sections with this much less rank than the best are about as likely to be the answer. */
+const closeRank = 0.1;
 /** Minimum shares of a part of the goal that the answer to it must contain in its text and name in its headings. */
 const minOfOwnPart = { inText: 0.8, inHeadings: 0.3 };
 /** Minimum shares of the whole goal that the answer to one part must contain and name. */
@@ -31,7 +31,7 @@ export function findAnswer(index: SectionIndex, { goalParts }: { goalParts: Term
   const all = rankSections(index);
   const nearest = bestOfPages(all);
   const [best] = nearest;
-  const close = best === undefined ? 0 : nearest.filter(({ merit }) => merit >= best.merit - closeMerit).length;
+  const close = best === undefined ? 0 : nearest.filter(({ rank }) => rank >= best.rank - closeRank).length;
   if (best !== undefined && isLikely(best)) return { state: "likely", sections: [best], nearest, close, all };
   const parts = goalParts.length > 1 ? joinSections(all, index, goalParts) : [];
   if (parts.length === 0) return { state: "unclear", sections: [], nearest, close, all };
@@ -70,5 +70,5 @@ function joinSections(all: Match[], index: SectionIndex, parts: Term[][]): Match
     );
   });
   const sections = [...new Set(matches)].filter((match) => match !== undefined);
-  return matches.includes(undefined) ? [] : sections.sort((a, b) => b.merit - a.merit);
+  return matches.includes(undefined) ? [] : sections.sort((a, b) => b.rank - a.rank);
 }

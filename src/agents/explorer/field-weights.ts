@@ -51,10 +51,18 @@ export function strengthOf(hits: Hits, weights: number[]): number {
   let total = 0;
   for (const [term, weight] of weights.entries()) {
     const frequency = weightedCountOf(term, hits);
-    sum += (weight * frequency) / (saturation + frequency);
+    sum += weight * saturate(frequency);
     total += weight;
   }
   return total === 0 ? 0 : sum / total;
+}
+
+/** From 0 to 1: further occurrences add less and less. */
+const saturate = (frequency: number): number => frequency / (saturation + frequency);
+
+function weightedCountIn(name: FieldName, count: number, length: number): number {
+  const { weight, dilution, usualLength } = fields[name];
+  return (weight * count) / (1 - dilution + (dilution * length) / usualLength);
 }
 
 /** How often a term occurs in all fields, each count weighted by its field. In a field of the usual length, nothing is lost. */
@@ -63,8 +71,20 @@ function weightedCountOf(term: number, hits: Hits): number {
   for (const name of fieldNames) {
     const { counts, length } = hits[name];
     if (counts[term] === 0) continue;
-    const { weight, dilution, usualLength } = fields[name];
-    sum += (weight * counts[term]!) / (1 - dilution + (dilution * length) / usualLength);
+    sum += weightedCountIn(name, counts[term]!, length);
   }
   return sum;
+}
+
+/** How much a section has of each of some word forms, 0 to 1: by how often and where they occur. Forms that don't occur are left out. */
+export function strengthByForm(
+  words: Record<Exclude<FieldName, "links">, string[]>,
+  forms: { has(form: string): boolean },
+): Map<string, number> {
+  const frequencies = new Map<string, number>();
+  for (const name of ["name", "headings", "body"] as const) {
+    const count = weightedCountIn(name, 1, words[name].length);
+    for (const form of words[name]) if (forms.has(form)) frequencies.set(form, (frequencies.get(form) ?? 0) + count);
+  }
+  return new Map(frequencies.entries().map(([form, frequency]) => [form, saturate(frequency)]));
 }

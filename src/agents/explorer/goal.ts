@@ -1,7 +1,17 @@
+import { lazy } from "../../once.ts";
+import { everydayPhrases } from "./everyday-phrases.ts";
 import { phrases, synonyms } from "./synonyms.ts";
 
-/** A word of the goal: as written, the form to search for, and synonyms by their form. */
-export type Term = { word: string; stem: string; alternatives: ReadonlyMap<string, string> };
+/**
+ * A word of the goal: as written, the form to search for, and synonyms by their form. `related`: the forms of words that docs often use for
+ * what the goal says around it.
+ */
+export type Term = {
+  word: string;
+  stem: string;
+  alternatives: ReadonlyMap<string, string>;
+  related: ReadonlySet<string>;
+};
 
 /** A set of the goal's terms: one bit each, in their order. */
 export type TermSet = number;
@@ -139,7 +149,7 @@ function alternativesOf(name: string, stem: string): Map<string, string> {
 export function toTerms(goal: string): Term[] {
   const text = goal.replace(/https?:\/\/\S+/gi, " ");
   const terms = termsOf(text.replace(proofPhrase, " "));
-  return terms.length > 0 ? terms : termsOf(text);
+  return withRelated(terms.length > 0 ? terms : termsOf(text), toStems(text));
 }
 
 /** How a result is proven, which docs don't say: "its ID was printed". */
@@ -153,14 +163,15 @@ function termsOf(text: string): Term[] {
     if (multiWordPhrases.includes(part)) {
       const alternatives = alternativesOf(part, "");
       const [stem = part] = alternatives.keys();
-      if (!terms.has(stem)) terms.set(stem, { word: part, stem, alternatives });
+      if (!terms.has(stem)) terms.set(stem, { word: part, stem, alternatives, related: new Set() });
       continue;
     }
     for (const word of toWords(part)) {
       const stem = toStem(word);
       if (stopWords.has(word) || stopWords.has(stem) || smallNumber.test(word)) continue;
       if (word.length < 2 && !unspaced.test(word) && !letters.has(word)) continue;
-      if (!terms.has(stem)) terms.set(stem, { word, stem, alternatives: alternativesOf(word, stem) });
+      if (!terms.has(stem))
+        terms.set(stem, { word, stem, alternatives: alternativesOf(word, stem), related: new Set() });
       if (terms.size === maxTerms) break;
     }
   }
@@ -180,6 +191,25 @@ function withCompounds(terms: Term[]): Term[] {
       alternatives: new Map([...term.alternatives, ...compoundForms.map((form) => [form, form] as const)]),
     };
   });
+}
+
+/** The stems of each everyday phrase and of the words of docs for it, by the first stem of the phrase. */
+const loadPhrases = lazy(() =>
+  Map.groupBy(
+    everydayPhrases.map(({ phrase, words }) => ({ stems: toStems(phrase), related: toStems(words) })),
+    ({ stems }) => stems[0],
+  ),
+);
+
+/** Gives the terms of each everyday phrase in a goal the words that docs use for it. Phrases of stop words alone have no term. */
+function withRelated(terms: Term[], goal: string[]): Term[] {
+  const said = goal.flatMap((stem, position) =>
+    (loadPhrases().get(stem) ?? []).filter(({ stems }) => stems.every((each, at) => goal[position + at] === each)),
+  );
+  return terms.map((term) => ({
+    ...term,
+    related: new Set(said.flatMap(({ stems, related }) => (stems.includes(term.stem) ? related : []))),
+  }));
 }
 
 /** Phrasal verbs stay as they are; only names that `toWords` would split are kept apart. */

@@ -1,8 +1,9 @@
 import { pageKey } from "../../net/page-key.ts";
-import { type FieldHits, type Hits, strengthOf, toHits } from "./field-weights.ts";
+import { type FieldHits, type Hits, strengthByForm, strengthOf, toHits } from "./field-weights.ts";
 import { formsOf, type Term, type TermSet, toStems } from "./goal.ts";
 import { ownText, type Section, type SectionKind, toSections } from "./page-sections.ts";
 import type { ReadPage } from "./session.ts";
+import { type FormWeights, type TermForms, toFormWeights, toTermForms, wideStrengthOf } from "./wide-matches.ts";
 
 /**
  * A section compared with the goal. Shares are of the goal's terms, weighted by rarity, 0 to 1; a synonym counts
@@ -18,8 +19,10 @@ export type Match = {
   nameShare: number;
   /** How much it is about the goal, 0 to 1: by its headings, the links to its page and its text. */
   strength: number;
-  /** What sections are ordered by: strength, share and what the section is. */
+  /** How much speaks for it by its words: strength, share and what the section is. */
   merit: number;
+  /** What sections are ordered by: merit, and how much it has of the words that docs often use for such a goal. */
+  rank: number;
   /** The same shares by weights that ignore how rare a word is, for the score. */
   withoutRarity: { share: number; headingShare: number };
   terms: Term[];
@@ -48,6 +51,8 @@ const weightWithoutRarity = { unseen: 1.5, withSynonyms: 0.6 };
 const maxLinkTexts = 20;
 /** What a section gains, next to its strength: by its best passage, its headings and a sample. */
 const meritWeight = { share: 0.5, headings: 0.25, sample: 0.1 };
+/** How much it counts beside merit that a section has the words that docs often use for such a goal. */
+const wideWeight = 1;
 /** What it loses by its kind: it is named only if nothing else is near. */
 const lostMerit: Record<SectionKind, number> = { prose: 0, index: 0.6, source: 0.6, changes: 0.6, translation: 1 };
 
@@ -65,6 +70,8 @@ type IndexedSection = {
   /** Word forms of the goal's terms that occur in it. */
   forms: Set<string>;
   hits: Omit<Hits, "links">;
+  /** How much it has of each word form that speaks for a term of the goal. */
+  strengths: Map<string, number>;
   isMatch: boolean;
 };
 
@@ -75,8 +82,14 @@ export type SectionIndex = {
   termsOfForm: Map<string, TermSet>;
   /** The terms of which a word form is the word itself. */
   exactTermsOfForm: Map<string, TermSet>;
+  /** The word forms that speak for each term, in the order of the terms. */
+  formsByTerm: TermForms[];
+  /** All of them, with the number of pages that contain each. */
+  pagesByForm: Map<string, number>;
   /** The language of the first page that states one. */
   language: string | null;
+  /** What each page says, without URLs. A page that is also at another URL, such as that of a version, counts once. */
+  texts: Set<string>;
   /** In reading order. */
   sections: IndexedSection[];
   /** The word forms of each text of links to a page, by the page's key. */
@@ -99,11 +112,15 @@ export function createSectionIndex(terms: Term[]): SectionIndex {
     for (const form of formsOf(term)) add(exactTermsOfForm, form, index);
     for (const form of new Set([...formsOf(term), ...term.alternatives.keys()])) add(termsOfForm, form, index);
   }
+  const formsByTerm = terms.map(toTermForms);
   return {
     terms,
     termsOfForm,
     exactTermsOfForm,
+    formsByTerm,
+    pagesByForm: new Map(formsByTerm.flatMap((forms) => [...forms.keys()].map((form) => [form, 0]))),
     language: null,
+    texts: new Set(),
     sections: [],
     linkTexts: new Map(),
     keysOfPage: new Map(),
@@ -124,10 +141,14 @@ export function addPage(index: SectionIndex, page: ReadPage): Match[] {
   const sections = toSections(page)
     .map((section): Section => (isTranslation ? { ...section, kind: "translation" } : section))
     .map((section) => indexSection(section, index));
-  index.sections.push(...sections);
-  index.keysOfPage.set(page.url, [...new Set([page.url, ...page.addresses].map(pageKey))]);
   addLinkTexts(index, page.links);
-  countTerms(page, sections, index);
+  const text = ownText(page.markdown);
+  if (!index.texts.has(text)) {
+    index.texts.add(text);
+    index.sections.push(...sections);
+    index.keysOfPage.set(page.url, [...new Set([page.url, ...page.addresses].map(pageKey))]);
+    countTerms(page, sections, index);
+  }
   const weighting = toWeighting(index, sections);
   return sections
     .map((section) => toMatch(section, weighting, index))
@@ -150,7 +171,7 @@ export function addLinkTexts(index: SectionIndex, links: { url: string; text: st
 export function rankSections(index: SectionIndex): Match[] {
   const sections = index.sections.filter(({ isMatch }) => isMatch);
   const weighting = toWeighting(index, sections);
-  return sections.map((section) => toMatch(section, weighting, index)).sort((a, b) => b.merit - a.merit);
+  return sections.map((section) => toMatch(section, weighting, index)).sort((a, b) => b.rank - a.rank);
 }
 
 /** How well each section of a page matches, by heading, 0 to 1. */
@@ -171,7 +192,8 @@ const unionOf = (forms: Iterable<string>, termsOfForm: Map<string, TermSet>): Te
   Iterator.from(forms).reduce((set, form) => set | (termsOfForm.get(form) ?? 0), 0);
 
 /** A section with the terms of the goal in it. */
-function indexSection(section: Section, { terms, termsOfForm, exactTermsOfForm }: SectionIndex): IndexedSection {
+function indexSection(section: Section, index: SectionIndex): IndexedSection {
+  const { terms, termsOfForm, exactTermsOfForm, pagesByForm } = index;
   const heading = toStems(section.path.join(" "));
   const nameForms = toStems(section.heading);
   const headingForms = toStems(section.path.filter((part) => part !== section.heading).join(" "));
@@ -190,6 +212,10 @@ function indexSection(section: Section, { terms, termsOfForm, exactTermsOfForm }
     literalTerms: unionOf(forms, exactTermsOfForm),
     forms,
     hits: { name: hitsIn(nameForms), headings: hitsIn(headingForms), body: hitsIn([...body, ...sampleForms]) },
+    strengths: strengthByForm(
+      { name: nameForms, headings: headingForms, body: [...body, ...sampleForms] },
+      pagesByForm,
+    ),
     isMatch: [...heading, ...body].some((form) => termsOfForm.has(form)),
   };
 }
@@ -203,11 +229,13 @@ function linkHitsOf(url: string, index: SectionIndex): FieldHits {
 
 /** Counts the terms of a page, each once. */
 function countTerms(page: ReadPage, sections: IndexedSection[], index: SectionIndex): void {
-  const { terms, pagesByTerm, titlesByTerm } = index;
+  const { terms, pagesByTerm, titlesByTerm, pagesByForm } = index;
   const pageTerms = sections.reduce((set, { forms }) => set | unionOf(forms, index.termsOfForm), 0);
   const title = new Set(toStems(page.title));
   index.pageCount++;
   for (const { stem } of termsIn(pageTerms, index)) pagesByTerm.set(stem, pagesByTerm.get(stem)! + 1);
+  const pageForms = new Set(sections.flatMap(({ strengths }) => [...strengths.keys()]));
+  for (const form of pageForms) pagesByForm.set(form, pagesByForm.get(form)! + 1);
   for (const { stem } of terms) if (title.has(stem)) titlesByTerm.set(stem, titlesByTerm.get(stem)! + 1);
 }
 
@@ -236,7 +264,12 @@ const nameFactor = ({ stem }: Term, { pageCount, titlesByTerm }: SectionIndex): 
     : 1;
 
 /** What all sections are compared with at one time: the weights of the terms, and what links say about each page. */
-type Weighting = { rarities: number[]; evenWeights: number[]; linkHits: Map<string, FieldHits> };
+type Weighting = {
+  rarities: number[];
+  evenWeights: number[];
+  linkHits: Map<string, FieldHits>;
+  formWeights: FormWeights;
+};
 
 function toWeighting(index: SectionIndex, sections: IndexedSection[]): Weighting {
   const urls = new Set(sections.map(({ section }) => section.url));
@@ -244,11 +277,13 @@ function toWeighting(index: SectionIndex, sections: IndexedSection[]): Weighting
     rarities: index.terms.map((term) => rarityOf(term, index)),
     evenWeights: index.terms.map((term) => weightWithoutRarityOf(term, index)),
     linkHits: new Map([...urls].map((url) => [url, linkHitsOf(url, index)])),
+    formWeights: toFormWeights(index),
   };
 }
 
-function toMatch(indexed: IndexedSection, { rarities, evenWeights, linkHits }: Weighting, index: SectionIndex): Match {
-  const { section, passages, headings, name, literalTerms, forms } = indexed;
+function toMatch(indexed: IndexedSection, weighting: Weighting, index: SectionIndex): Match {
+  const { rarities, evenWeights, linkHits, formWeights } = weighting;
+  const { section, passages, headings, name, literalTerms, forms, strengths } = indexed;
   const hits = { ...indexed.hits, links: linkHits.get(section.url)! };
   const weights = toWeights(rarities, literalTerms);
   const best = bestPassage(passages, weights);
@@ -256,13 +291,15 @@ function toMatch(indexed: IndexedSection, { rarities, evenWeights, linkHits }: W
   const headingShare = shareOf(headings, weights);
   const strength = strengthOf(hits, rarities);
   const even = toWeights(evenWeights, literalTerms);
+  const merit = meritOf(section, strength, share, headingShare);
   return {
     section,
     share,
     headingShare,
     nameShare: shareOf(name, weights),
     strength,
-    merit: meritOf(section, strength, share, headingShare),
+    merit,
+    rank: merit + wideWeight * wideStrengthOf(strengths, formWeights),
     withoutRarity: { share: shareOf(bestPassage(passages, even), even), headingShare: shareOf(headings, even) },
     terms: termsIn(best, index),
     headingTerms: termsIn(headings, index),
@@ -308,7 +345,7 @@ export function joinedShares(matches: Match[], index: SectionIndex): Match["with
   return { share: shareIn(({ terms }) => terms), headingShare: shareIn(({ headingTerms }) => headingTerms) };
 }
 
-/** The best section of each page, from sections in order of merit. */
+/** The best section of each page, from sections in order of rank. */
 export const bestOfPages = (matches: Match[]): Match[] => [
   ...Map.groupBy(matches, ({ section }) => section.url)
     .values()

@@ -1,0 +1,66 @@
+import { formsOf, type Term } from "./goal.ts";
+
+/** The word forms that speak for a term, with what each says about it: 1 for the term itself. */
+export type TermForms = ReadonlyMap<string, number>;
+
+/** What a synonym says about a term, and a word that docs often use for what the goal says. */
+const formWeight = { own: 1, synonym: 0.6, related: 0.4 };
+/** What further forms of a term add to the best one. */
+const furtherForms = 0.3;
+/** How much more than by its own word a term can count by others. */
+const maxByOthers = 2;
+/** The rarity of a term if no page contains any of them. */
+const unknownRarity = 1.5;
+
+export const toTermForms = (term: Term): TermForms =>
+  new Map([
+    ...[...term.related].map((form) => [form, formWeight.related] as const),
+    ...[...term.alternatives.keys()].map((form) => [form, formWeight.synonym] as const),
+    ...formsOf(term).map((form) => [form, formWeight.own] as const),
+  ]);
+
+/** What each form contributes to each term, what each term contributes by its own word, and what all of them do. */
+export type FormWeights = { forms: TermForms[]; terms: number[]; total: number };
+
+/** Weighs forms by how rare they are. A word that docs never contain is as rare as the others of the goal. */
+export function toFormWeights({
+  formsByTerm,
+  pagesByForm,
+  pageCount,
+}: {
+  formsByTerm: TermForms[];
+  pagesByForm: ReadonlyMap<string, number>;
+  pageCount: number;
+}): FormWeights {
+  const rarityOf = (form: string) => {
+    const pages = pagesByForm.get(form)!;
+    return pages === 0 ? 0 : Math.log(1 + (pageCount + 1) / (pages + 1));
+  };
+  const ownRarities = formsByTerm.map((forms) =>
+    Math.max(0, ...[...forms].map(([form, weight]) => (weight === formWeight.own ? rarityOf(form) : 0))),
+  );
+  const seen = ownRarities.filter((rarity) => rarity > 0);
+  const usual = seen.length === 0 ? unknownRarity : seen.reduce((sum, rarity) => sum + rarity, 0) / seen.length;
+  const terms = ownRarities.map((rarity) => rarity || usual);
+  return {
+    forms: formsByTerm.map((forms) => new Map([...forms].map(([form, weight]) => [form, weight * rarityOf(form)]))),
+    terms,
+    total: terms.reduce((sum, weight) => sum + weight, 0) || 1,
+  };
+}
+
+/** How much a section has of the goal in any words, 0 to about 1: of each term the best form, and a little of further ones. */
+export function wideStrengthOf(strengths: ReadonlyMap<string, number>, weights: FormWeights): number {
+  let sum = 0;
+  for (const [term, forms] of weights.forms.entries()) {
+    let best = 0;
+    let all = 0;
+    for (const [form, strength] of strengths) {
+      const value = strength * (forms.get(form) ?? 0);
+      best = Math.max(best, value);
+      all += value;
+    }
+    sum += Math.min(maxByOthers * weights.terms[term]!, best + furtherForms * (all - best));
+  }
+  return sum / weights.total;
+}
