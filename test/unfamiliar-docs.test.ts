@@ -465,14 +465,14 @@ test("a page on the way that says nothing has no content, in whatever words", as
 });
 
 test("brackets that match in no language are wrong in a sample without a label", async () => {
-  const isBroken = async (code: string) => {
+  const brokenLineIn = async (code: string) => {
     const body = `# Open a gate\n\n${prose}\n\n\`\`\`\n${code}\n\`\`\`\n`;
-    return (await checksOf({ "/": { body, type: "text/markdown" } }, "sample-parses")).length > 0;
+    return (await firstOf({ "/": { body, type: "text/markdown" } }, "sample-parses"))?.[1];
   };
   const kotlin = `suspend fun main() {\n    val gate = Gates.open(name = "north"\n    gate.use {\n        println(it.state)\n    }\n}`;
-  expect(await isBroken(kotlin)).toBeTrue();
-  expect(await isBroken(kotlin.replace('"north"', '"north")'))).toBeFalse();
-  expect(await isBroken("1) open the gate if it is closed (\n2) wait for the tide")).toBeFalse();
+  expect(await brokenLineIn(kotlin)).toBe(7);
+  expect(await brokenLineIn(kotlin.replace('"north"', '"north")'))).toBeUndefined();
+  expect(await brokenLineIn("1) open the gate if it is closed (\n2) wait for the tide")).toBeUndefined();
 });
 
 test("packages of Swift and Homebrew have versions", async () => {

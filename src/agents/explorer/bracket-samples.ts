@@ -93,7 +93,13 @@ export function checkMatching(text: string, from = 0): ParseResult {
     const last = open.at(-1);
     if (closing.has(mark)) open.push(index);
     else if (last !== undefined && closing.get(text[last]!) === mark) open.pop();
-    else if (/[)\]}]/.test(mark)) return { broken: true, message: `${mark} is unexpected`, line: lineAt(text, index) };
+    else if (/[)\]}]/.test(mark)) {
+      // A bracket that closes one further out leaves the last one open.
+      const isForOther = open.some((at) => closing.get(text[at]!) === mark);
+      return isForOther
+        ? { broken: true, message: `${text[last!]} is never closed`, line: lineAt(text, last!) }
+        : { broken: true, message: `${mark} is unexpected`, line: lineAt(text, index) };
+    }
   }
   const unclosed = open.at(-1);
   if (unclosed === undefined) return { broken: false };
