@@ -475,10 +475,14 @@ test("brackets that match in no language are wrong in a sample without a label",
   expect(await brokenLineIn("1) open the gate if it is closed (\n2) wait for the tide")).toBeUndefined();
 });
 
-test("packages of Swift and Homebrew have versions", async () => {
+test("packages of Swift, Homebrew and .NET have versions, and release notes name old ones", async () => {
   const other = async (install: string, sample: string) => {
     const routes = {
-      "/": { body: `# Gates\n\n[Install](/install) and [open a gate](/open).\n`, type: "text/markdown" },
+      "/": {
+        body: `# Gates\n\n[Install](/install), [open a gate](/open), [changes](/changes).\n`,
+        type: "text/markdown",
+      },
+      "/changes": { body: `# Changes\n\nUntil then:\n\n\`\`\`\n${sample}\n\`\`\`\n`, type: "text/markdown" },
       "/install": { body: `# Install\n\n\`\`\`\n${install}\n\`\`\`\n`, type: "text/markdown" },
       "/open": { body: `# Open a gate\n\n${prose}\n\n\`\`\`\n${sample}\n\`\`\`\n`, type: "text/markdown" },
     };
@@ -486,7 +490,10 @@ test("packages of Swift and Homebrew have versions", async () => {
   };
   const swift = (version: string) => `.package(url: "https://github.com/gates/gate-swift.git", from: "${version}"),`;
   expect([await other(swift("3.1.0"), swift("2.0.0")), await other(swift("3.1.0"), swift("3.0.0"))]).toEqual([[6], []]);
-  expect(await other("brew install gates/tap/gate@3", "brew install gates/tap/gate@2")).toEqual([[6]].flat());
+  expect(await other("brew install gates/tap/gate@3", "brew install gates/tap/gate@2")).toEqual([6]);
+  expect(await other("dotnet add package Gates --version 3.1.0", "dotnet add package Gates --version 2.0.0")).toEqual([
+    6,
+  ]);
 });
 
 test("a call is known by its URL and method in any language", async () => {
@@ -544,4 +551,33 @@ test("typographic quotes are wrong in programs, but not in their texts", async (
       true,
       false,
     ]);
+});
+
+test("a page that is sent as a file is no download, whatever its headers say", async () => {
+  const subjects = async (path: string, body: string, headers = {}) => {
+    const home = `# Open a gate\n\n${prose}\n\nMore is in [the list](${path}).\n`;
+    const routes = {
+      "/": { body: home, type: "text/markdown" },
+      [path]: { body, type: "application/octet-stream", headers },
+    };
+    return [...new Set((await checksOf(routes, "content-type-readable")).map(({ subject }) => subject))];
+  };
+  const attachment = { "content-disposition": "attachment" };
+  expect(await subjects("/list", `<!doctype html><h1>Gates</h1><p>${prose}</p>`, attachment)).toEqual(["/list"]);
+  expect(await subjects("/list.md", `# Gates\n\n${prose}`)).toEqual(["/list.md"]);
+  expect(await subjects("/list.bin", prose)).toEqual([]);
+});
+
+test("a page of pictures in Markdown says nothing", async () => {
+  const body = (name: string, text: string) => ({ body: `# ${name}\n\n${text}\n`, type: "text/markdown" });
+  const routes = {
+    "/": body("Gates", `${prose} [Open a gate](/open) and [close it](/close).`),
+    "/open": body("Open a gate", "![](/1.png)\n\n![](/2.png)\n\n![](/3.png)"),
+    "/close": body(
+      "Close it",
+      `Turn the wheel back until the bell rings twice, and then wait until the last boat has passed. ![](/4.png)`,
+    ),
+  };
+  const checks = await checksOf(routes, "text-instead-of-pictures");
+  expect(checks.map(({ subject, line }) => [subject, line])).toEqual([["/open", 3]]);
 });

@@ -60,7 +60,7 @@ export type Page = {
   isUnlisted: boolean;
   /** Where its HTML has what its Markdown hasn't, as it was sent: the rule for search engines, and the first tab. Null if nowhere. */
   source: { robots: SourceLine | null; tabs: SourceLine | null };
-  /** Number of pictures in its HTML that show something, besides icons. */
+  /** Number of pictures that show something, besides icons and badges. */
   pictures: number;
   /** Whether it shows pictures where a reader expects text. */
   hasOnlyImages: boolean;
@@ -194,6 +194,9 @@ function findWithin(lines: string[], code: string[], from: number): Place | null
   return null;
 }
 
+/** A picture that is no link, as badges are. */
+const pictureInMarkdown = /(?<!\[)!\[[^\]\n]*\]\(/g;
+
 function readMarkdown(url: string, text: string): Page {
   const { body, title: frontTitle, description } = splitFrontMatter(text);
   const fences = findFences(body);
@@ -217,7 +220,7 @@ function readMarkdown(url: string, text: string): Page {
     isDeadEnd: false,
     isUnlisted: false,
     source: { robots: null, tabs: null },
-    pictures: 0,
+    pictures: body.match(pictureInMarkdown)?.length ?? 0,
     hasOnlyImages: false,
     emptyTabs: 0,
   };

@@ -36,8 +36,8 @@ export async function* checkApiSamples(session: Session, pages: ReadPage[], desc
 }
 
 /** Whether a page says how versions differ: its samples also show what is no longer right. */
-const isAboutVersions = ({ title }: ReadPage): boolean =>
-  /\b(changelog|release notes|breaking changes|what.s new)\b|\b(upgrad|migrat)\w*( guide)?\s*$|\b(upgrad|migrat)\w*\b.*\b(version|v?\d)/i.test(
+export const isAboutVersions = ({ title }: ReadPage): boolean =>
+  /^(?:changes|releases|history)\b|\b(changelog|release notes|breaking changes|what.s new)\b|\b(upgrad|migrat)\w*( guide)?\s*$|\b(upgrad|migrat)\w*\b.*\b(version|v?\d)/i.test(
     title,
   );
 

@@ -180,7 +180,7 @@ const anyProgram = new RegExp(
   `(?:^|[\\s\`>(/;&|])(${entries.map(([, { programs }]) => programs).join("|")})[ \\t]([^\\n\`;&|#]*)`,
   "gm",
 );
-const usualVerb = /(?:^|\s)(?:install|i|add|get|require|dlx|x|exec|package)(?=\s)/;
+const usualVerb = /(?:^|\s)(?:install|i|add|get|require|dlx|x|exec|package)(?:\s+package)?(?=\s)/;
 
 /** The packages that the text of a page installs: by commands, and in the files that list dependencies. */
 export function installsOf(markdown: string): Package[] {

@@ -126,9 +126,10 @@ const unreadableType = (url: string, contentType: string | null): PageFault =>
     "Set the content type of the page, such as text/html or text/markdown.",
   );
 
-/** Whether a page is sent as a file of another kind, without being offered as a download. */
-function isPageAsFile({ response: { body, headers }, contentType }: Extract<FetchResult, { ok: true }>): boolean {
-  if (isReadable(contentType) || /^\s*attachment/i.test(headers.get("content-disposition") ?? "")) return false;
+/** Whether a page is sent as a file of another kind: HTML, or Markdown by its name. */
+function isPageAsFile({ response: { body, url }, contentType }: Extract<FetchResult, { ok: true }>): boolean {
+  if (isReadable(contentType)) return false;
+  if (/\.(?:mdx?|markdown)$/i.test(new URL(url).pathname)) return true;
   return startsLikeHtml(new TextDecoder().decode(body.subarray(0, maxDoctypeBytes)));
 }
 

@@ -1,6 +1,7 @@
 import type { Check } from "../agent.ts";
 import { lineInSample } from "../page.ts";
 import { findAnswer } from "./answer.ts";
+import { isAboutVersions } from "./api-samples.ts";
 import { checkCopying } from "./copying.ts";
 import { importsOf, installsOf, isNameExact, isRelated, type Package, provides } from "./packages.ts";
 import { describesSecret, isOfProduct, namesSecret, type Secret, secretsOf, speaksOfSecret } from "./secrets.ts";
@@ -161,7 +162,10 @@ function versionChecks(page: ReadPage, installs: Map<ReadPage, Package[]>): Chec
       line: lineInSample(sample, each.name),
     })),
   );
-  const installed = [...installs].flatMap(([other, list]) => (other === page ? [] : list));
+  // Release notes and archived pages also show what is no longer right.
+  const installed = [...installs].flatMap(([other, list]) =>
+    other === page || isAboutVersions(other) || other.isUnlisted ? [] : list,
+  );
   const problems = new Map<string, Check>();
   for (const { line, ...imported } of used) {
     const majors = installed.filter(
