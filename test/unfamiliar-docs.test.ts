@@ -472,6 +472,7 @@ test("brackets that match in no language are wrong in a sample without a label",
   const kotlin = `suspend fun main() {\n    val gate = Gates.open(name = "north"\n    gate.use {\n        println(it.state)\n    }\n}`;
   expect(await brokenLineIn(kotlin)).toBe(7);
   expect(await brokenLineIn(kotlin.replace('"north"', '"north")'))).toBeUndefined();
+  expect(await brokenLineIn(`- val gate = 1\n${kotlin}`)).toBeUndefined();
   expect(await brokenLineIn("1) open the gate if it is closed (\n2) wait for the tide")).toBeUndefined();
 });
 

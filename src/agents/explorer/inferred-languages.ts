@@ -108,7 +108,7 @@ function isCommands(code: string): boolean {
 }
 
 /** Markup, a diff, and the prompts of other programs. */
-function isOtherText(code: string): boolean {
+export function isOtherText(code: string): boolean {
   const tag = /^[^\S\n]*<(?!\?php)[!?a-z][^>]*>/im.exec(code);
   return (
     (tag !== null && code.includes("</", tag.index + tag[0].length)) ||

@@ -11,7 +11,7 @@ import {
   type ParseResult,
   withoutPrompts,
 } from "./bracket-samples.ts";
-import { dataFormatOf, inferLanguage, isValidSomewhere, maxSampleChars } from "./inferred-languages.ts";
+import { dataFormatOf, inferLanguage, isOtherText, isValidSomewhere, maxSampleChars } from "./inferred-languages.ts";
 import { parseJsonSample } from "./json-samples.ts";
 import { headingAbove, synopsisHeading } from "./page-sections.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
@@ -62,7 +62,7 @@ export async function parseSample({ language, code, isClosed, isWrong }: CodeSam
   if (language !== null) return parseAs(familyOf(language), code);
   if (dataFormatOf(code) === null && isValidSomewhere(code)) return validResult;
   const inference = inferLanguage(code);
-  if (inference === null) return nonCodeMark.test(code) ? null : checkInEveryLanguage(code);
+  if (inference === null) return isOtherText(code) || nonCodeMark.test(code) ? null : checkInEveryLanguage(code);
   const result = await parseAs(inference.language, code);
   if (!result?.broken) return result;
   // Code may have objects that only look like JSON.

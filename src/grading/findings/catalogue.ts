@@ -148,7 +148,7 @@ export const frictionByCheck: ReadonlyMap<string, Entry> = new Map([
       "high",
       "Page of an unreadable content type",
       "Set the content type of the page",
-      "HTML, or any page that the answer depends on, that is no document by its content type",
+      "HTML, Markdown by its name, or any page that the answer depends on, that is no document by its content type",
     ],
     "page-size": [
       "high",
