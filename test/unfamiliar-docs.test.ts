@@ -267,6 +267,10 @@ const firstOf = async (routes: Record<string, SiteRoute>, id: string) => {
 const page = (body: string, head = "") => ({
   body: `<html>\n<head>\n<title>Open a gate</title>\n${head}</head>\n${body}</html>`,
 });
+/** A start page that doesn't answer the goal. */
+const boats = (menu: string) => ({
+  body: `<title>Boats</title><nav>${menu}</nav><h1>Boats</h1><p>They wait at the quay until the tide turns, and leave in the order in which they came.</p>`,
+});
 const command = "<pre><code class='language-sh'>gate open --now</code></pre>";
 
 test("what the Markdown of a page doesn't show is reported with its line of the HTML", async () => {
@@ -295,7 +299,7 @@ test("a page that robots.txt forbids is reported with the rule", async () => {
   };
   expect(await firstOf(routes, "robots-allow")).toEqual(["/robots.txt", 3, "Disallow: /inst*"]);
   const site = serveSite({
-    "/": page(`<h1>Gates</h1><p>${prose}<a href="/open">Open a gate</a></p>`),
+    "/": boats('<a href="/open">Open a gate</a>'),
     "/robots.txt": { body: "User-agent: *\nDisallow: /open\n", type: "text/plain" },
   });
   const { grade } = await explore(`${site.url}/`, "Open a gate").finally(site.stop);
@@ -449,8 +453,8 @@ test("elements that are nested too deeply are found on any page, and not if brow
 
 test("a page on the way that says nothing has no content, in whatever words", async () => {
   const routes = (text: string) => ({
-    "/": page(`<h1>Gates</h1><p>${prose}<a href="/open">Open a gate</a> <a href="/more">More</a></p>`),
-    "/open": page(`<h1>Open a gate</h1><p>${text}</p>`),
+    "/": boats('<a href="/open">Open a gate</a> <a href="/more">More</a>'),
+    "/open": { body: `<title>Gates, part 2</title><h1>Gates, part 2</h1><p>${text}</p>` },
     "/more": page(
       `<h1>More</h1><p>Gates are made of oak, and last for forty years if they are oiled in spring, before the first storms.</p>`,
     ),
@@ -556,9 +560,9 @@ test("typographic quotes are wrong in programs, but not in their texts", async (
 
 test("a page that is sent as a file is no download, whatever its headers say", async () => {
   const subjects = async (path: string, body: string, headers = {}) => {
-    const home = `# Open a gate\n\n${prose}\n\nMore is in [the list](${path}).\n`;
     const routes = {
-      "/": { body: home, type: "text/markdown" },
+      "/": boats(`<a href="/open">Open a gate</a> <a href="${path}">List</a>`),
+      "/open": { body: `# Open a gate\n\n${prose}\n\n\`\`\`sh\ngate open\n\`\`\`\n`, type: "text/markdown" },
       [path]: { body, type: "application/octet-stream", headers },
     };
     return [...new Set((await checksOf(routes, "content-type-readable")).map(({ subject }) => subject))];
