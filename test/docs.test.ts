@@ -320,18 +320,18 @@ describe("a Markdown page", () => {
       asksForProof: false,
       isUnlisted: false,
       source: { robots: null, tabs: null },
-      pictures: 0,
+      pictures: 1,
       hasOnlyImages: false,
       emptyTabs: 0,
     });
   });
 });
 
-test("a sample has its line also in a table, between line numbers and without a block of its own", () => {
+test("a sample has its line also in a table, beside line numbers and without a block of its own", () => {
   const samplesOf = (html: string) => readPage("https://docs.test/", "text/html", `<h1>Start</h1>${html}`).samples;
   const lines = ["import start", "", "start.everything()"];
   const cell = `<table><tr><td><pre>1\n2\n3</pre></td><td><pre>${lines.join("\n")}</pre></td></tr></table>`;
-  expect(samplesOf(`<p>Two.</p>${cell}`)).toMatchObject([{ code: lines.join("\n"), line: 4, isInOneLine: true }]);
+  expect(samplesOf(`<p>Two.</p>${cell}`)).toMatchObject([{ code: lines.join("\n"), line: 5 }]);
   const numbered = lines.map((line, at) => `<span class="linenos">${at + 1}</span>${line}`).join("\n");
   expect(samplesOf(`<p>Two.</p><pre>${numbered}</pre>`)).toMatchObject([{ code: lines.join("\n"), line: 5 }]);
   const twice = ["import all\n\nimport start\n\nall()", lines.join("\n")]

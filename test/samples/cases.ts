@@ -34,7 +34,7 @@ export const docs = (
   pages: {
     "/": `# Hollow\n\nHollow stores widgets. Read how to [set it up](/setup), [create a widget](/guide), and [list widgets](/list).\n`,
     "/guide": `# Create a widget\n\nThis page shows how to create a widget in a few lines.\n\n${guide}\n`,
-    "/setup": `# Set up Hollow\n\nThis page shows what is needed before the first call.\n\n${setup}\n`,
+    "/setup": `# Set up Hollow\n\nThis page shows what is needed before the first call, on every system and in every language.\n\n${setup}\n`,
     "/list": `# List widgets\n\nThis page shows how to list all widgets, page by page.\n\n${other}\n`,
   },
   finds,

@@ -7,6 +7,18 @@ import { unknownPart } from "./literals.ts";
 /** A parsed API description: OpenAPI 3 or Swagger 2. */
 export type ApiDescription = { url: string; document: JsonObject };
 
+/** The names of the parameters and properties in a description, in lower case. */
+export function namesIn({ document }: ApiDescription): string[] {
+  const names: string[] = [];
+  JSON.stringify(document, (key, value) => {
+    if (key === "name" && typeof value === "string") names.push(value.toLowerCase());
+    if (key === "properties" && value !== null && typeof value === "object")
+      names.push(...Object.keys(value).map((name) => name.toLowerCase()));
+    return value;
+  });
+  return names;
+}
+
 /** The operation that a call addresses, or how it misses all of them. */
 type Target =
   | { kind: "operation"; path: JsonObject; operation: JsonObject }

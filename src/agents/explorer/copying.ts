@@ -10,9 +10,12 @@ const shell = /^(?:sh|bash|shell|zsh)$/;
 /** Labels of commands, in which `<name>` is a placeholder rather than markup. */
 const commands = /^(?:sh|bash|shell|zsh|console|terminal|shell-session|shellsession|sh-session|bash-session|http)$/;
 
-/** Checks whether the samples of a page can be copied: what to fill in is explained, and commands have no prompt. */
-export const checkCopying = (page: ReadPage, pages: ReadPage[]): Check[] => [
-  ...placeholderChecks(page, pages),
+/**
+ * Checks whether the samples of a page can be copied: what to fill in is explained, and commands have no prompt. `apiNames`: of the parameters and
+ * properties that API descriptions of the docs explain.
+ */
+export const checkCopying = (page: ReadPage, pages: ReadPage[], apiNames: string[]): Check[] => [
+  ...placeholderChecks(page, pages, apiNames),
   ...promptChecks(page, pages),
 ];
 
@@ -44,18 +47,18 @@ function placeholdersOf(sample: CodeSample): { name: string; text: string }[] {
 
 /** A sample without a placeholder, and without what it is the value of: `region=YOUR_REGION` explains nothing. */
 const restOf = (code: string, placeholder: string): string =>
-  code.replace(new RegExp(`(?:[\\w-]+[=/])?${RegExp.escape(placeholder)}`, "g"), "");
+  code.replace(new RegExp(`(?:[\\w-]+=)?${RegExp.escape(placeholder)}`, "g"), "");
 
-/** A placeholder is explained if a paragraph or a row of a page, or the rest of the sample, has all of its words. */
-function placeholderChecks(page: ReadPage, pages: ReadPage[]): Check[] {
-  const paragraphs = pages.flatMap(({ markdown }) => paragraphsOf(markdown));
+/** A placeholder is explained if a paragraph or a row of a page, a name in an API description, or the rest of the sample has all of its words. */
+function placeholderChecks(page: ReadPage, pages: ReadPage[], apiNames: string[]): Check[] {
+  const explanations = [...pages.flatMap(({ markdown }) => paragraphsOf(markdown)), ...apiNames];
   const isExplained = (name: string, rest: string) => {
     const words = name
       .replace(/([a-z])([A-Z])/g, "$1 $2")
       .toLowerCase()
       .split(/[^a-z]+/)
       .filter((word) => word.length >= 3 && !/^(?:your|here)$/.test(word));
-    return hasWords([...paragraphs, rest.toLowerCase()], words);
+    return hasWords([...explanations, rest.toLowerCase()], words);
   };
   const unexplained = new Map<string, { text: string; line: number }>();
   for (const sample of page.samples)

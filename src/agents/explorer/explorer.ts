@@ -72,8 +72,8 @@ async function* explore(
   yield* checkAnchors(session, session.pages);
   yield* markAsSurvey(checkAnchors(session, session.surveyed));
   yield* markAsSurvey(checkListingLinks(session, testedKeys));
-  yield* checkPrerequisites(session, index);
   const apiDescriptions = yield* checkApiDescriptions(session);
+  yield* checkPrerequisites(session, index, apiDescriptions);
   yield* checkApiSamples(session, session.pages, apiDescriptions);
   yield* markAsSurvey(checkApiSamples(session, session.surveyed, apiDescriptions));
   yield* suggestLinkTargets(session);

@@ -1,6 +1,7 @@
 import type { Check } from "../agent.ts";
 import { lineInSample } from "../page.ts";
 import { findAnswer } from "./answer.ts";
+import { type ApiDescription, namesIn } from "./api-contract.ts";
 import { isAboutVersions } from "./api-samples.ts";
 import { checkCopying } from "./copying.ts";
 import { importsOf, installsOf, isNameExact, isRelated, type Package, provides } from "./packages.ts";
@@ -15,7 +16,11 @@ type Need = { name: string; subject: string; line: number; isExplained: boolean;
  * Checks whether the docs explain what the samples on the answer's page require: the packages that they import, the
  * secrets that they read, and what readers have to fill in.
  */
-export async function* checkPrerequisites(session: Session, index: SectionIndex): Steps {
+export async function* checkPrerequisites(
+  session: Session,
+  index: SectionIndex,
+  descriptions: ApiDescription[],
+): Steps {
   const [best] = findAnswer(index, session).nearest;
   const readablePages = [...session.pages, ...session.surveyed].filter(({ problem }) => problem === null);
   const page = readablePages.find(({ url }) => url === best?.section.url);
@@ -30,7 +35,7 @@ export async function* checkPrerequisites(session: Session, index: SectionIndex)
   const checks = [
     ...needs.map((need) => toPrerequisiteCheck(page, need)),
     ...versionChecks(page, installs),
-    ...checkCopying(page, readablePages),
+    ...checkCopying(page, readablePages, descriptions.flatMap(namesIn)),
   ];
   if (checks.length === 0) return;
   yield* useTool(session, "check_prerequisites", { url: page.url }, async () => {
