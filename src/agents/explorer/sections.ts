@@ -3,7 +3,15 @@ import { type FieldHits, type Hits, strengthByForm, strengthOf, toHits } from ".
 import { formsOf, type Term, type TermSet, toStems } from "./goal.ts";
 import { ownText, type Section, type SectionKind, toSections } from "./page-sections.ts";
 import type { ReadPage } from "./session.ts";
-import { type FormWeights, type TermForms, toFormWeights, toTermForms, wideStrengthOf } from "./wide-matches.ts";
+import {
+  countForms,
+  createWideIndex,
+  type FormWeights,
+  toFormWeights,
+  type WideIndex,
+  type WideStrengths,
+  wideStrengthOf,
+} from "./wide-matches.ts";
 
 /**
  * A section compared with the goal. Shares are of the goal's terms, weighted by rarity, 0 to 1; a synonym counts
@@ -70,8 +78,7 @@ type IndexedSection = {
   /** Word forms of the goal's terms that occur in it. */
   forms: Set<string>;
   hits: Omit<Hits, "links">;
-  /** How much it has of each word form that speaks for a term of the goal. */
-  strengths: Map<string, number>;
+  wideStrengths: WideStrengths;
   isMatch: boolean;
 };
 
@@ -80,12 +87,10 @@ export type SectionIndex = {
   terms: Term[];
   /** The terms for which a word form stands, literally or as a synonym. */
   termsOfForm: Map<string, TermSet>;
-  /** The terms of which a word form is the word itself. */
+  /** The terms for which a word form stands literally. */
   exactTermsOfForm: Map<string, TermSet>;
-  /** The word forms that speak for each term, in the order of the terms. */
-  formsByTerm: TermForms[];
-  /** All of them, with the number of pages that contain each. */
-  pagesByForm: Map<string, number>;
+  /** Also the words that docs often use for such a goal, which count for `rank` only. */
+  wide: WideIndex;
   /** The language of the first page that states one. */
   language: string | null;
   /** What each page says, without URLs. A page that is also at another URL, such as that of a version, counts once. */
@@ -112,13 +117,11 @@ export function createSectionIndex(terms: Term[]): SectionIndex {
     for (const form of formsOf(term)) add(exactTermsOfForm, form, index);
     for (const form of new Set([...formsOf(term), ...term.alternatives.keys()])) add(termsOfForm, form, index);
   }
-  const formsByTerm = terms.map(toTermForms);
   return {
     terms,
     termsOfForm,
     exactTermsOfForm,
-    formsByTerm,
-    pagesByForm: new Map(formsByTerm.flatMap((forms) => [...forms.keys()].map((form) => [form, 0]))),
+    wide: createWideIndex(terms),
     language: null,
     texts: new Set(),
     sections: [],
@@ -167,7 +170,7 @@ export function addLinkTexts(index: SectionIndex, links: { url: string; text: st
   }
 }
 
-/** All prose with a word of the goal, best first, then other sections; ties in reading order. */
+/** All sections with a word of the goal, by rank; ties in reading order. */
 export function rankSections(index: SectionIndex): Match[] {
   const sections = index.sections.filter(({ isMatch }) => isMatch);
   const weighting = toWeighting(index, sections);
@@ -193,7 +196,7 @@ const unionOf = (forms: Iterable<string>, termsOfForm: Map<string, TermSet>): Te
 
 /** A section with the terms of the goal in it. */
 function indexSection(section: Section, index: SectionIndex): IndexedSection {
-  const { terms, termsOfForm, exactTermsOfForm, pagesByForm } = index;
+  const { terms, termsOfForm, exactTermsOfForm, wide } = index;
   const heading = toStems(section.path.join(" "));
   const nameForms = toStems(section.heading);
   const headingForms = toStems(section.path.filter((part) => part !== section.heading).join(" "));
@@ -212,9 +215,9 @@ function indexSection(section: Section, index: SectionIndex): IndexedSection {
     literalTerms: unionOf(forms, exactTermsOfForm),
     forms,
     hits: { name: hitsIn(nameForms), headings: hitsIn(headingForms), body: hitsIn([...body, ...sampleForms]) },
-    strengths: strengthByForm(
+    wideStrengths: strengthByForm(
       { name: nameForms, headings: headingForms, body: [...body, ...sampleForms] },
-      pagesByForm,
+      wide.pagesByForm,
     ),
     isMatch: [...heading, ...body].some((form) => termsOfForm.has(form)),
   };
@@ -229,14 +232,16 @@ function linkHitsOf(url: string, index: SectionIndex): FieldHits {
 
 /** Counts the terms of a page, each once. */
 function countTerms(page: ReadPage, sections: IndexedSection[], index: SectionIndex): void {
-  const { terms, pagesByTerm, titlesByTerm, pagesByForm } = index;
+  const { terms, pagesByTerm, titlesByTerm, wide } = index;
   const pageTerms = sections.reduce((set, { forms }) => set | unionOf(forms, index.termsOfForm), 0);
   const title = new Set(toStems(page.title));
   index.pageCount++;
   for (const { stem } of termsIn(pageTerms, index)) pagesByTerm.set(stem, pagesByTerm.get(stem)! + 1);
-  const pageForms = new Set(sections.flatMap(({ strengths }) => [...strengths.keys()]));
-  for (const form of pageForms) pagesByForm.set(form, pagesByForm.get(form)! + 1);
   for (const { stem } of terms) if (title.has(stem)) titlesByTerm.set(stem, titlesByTerm.get(stem)! + 1);
+  countForms(
+    wide,
+    sections.map(({ wideStrengths }) => wideStrengths),
+  );
 }
 
 /**
@@ -277,13 +282,13 @@ function toWeighting(index: SectionIndex, sections: IndexedSection[]): Weighting
     rarities: index.terms.map((term) => rarityOf(term, index)),
     evenWeights: index.terms.map((term) => weightWithoutRarityOf(term, index)),
     linkHits: new Map([...urls].map((url) => [url, linkHitsOf(url, index)])),
-    formWeights: toFormWeights(index),
+    formWeights: toFormWeights(index.wide, index.pageCount),
   };
 }
 
 function toMatch(indexed: IndexedSection, weighting: Weighting, index: SectionIndex): Match {
   const { rarities, evenWeights, linkHits, formWeights } = weighting;
-  const { section, passages, headings, name, literalTerms, forms, strengths } = indexed;
+  const { section, passages, headings, name, literalTerms, forms, wideStrengths } = indexed;
   const hits = { ...indexed.hits, links: linkHits.get(section.url)! };
   const weights = toWeights(rarities, literalTerms);
   const best = bestPassage(passages, weights);
@@ -299,7 +304,7 @@ function toMatch(indexed: IndexedSection, weighting: Weighting, index: SectionIn
     nameShare: shareOf(name, weights),
     strength,
     merit,
-    rank: merit + wideWeight * wideStrengthOf(strengths, formWeights),
+    rank: merit + wideWeight * wideStrengthOf(wideStrengths, formWeights),
     withoutRarity: { share: shareOf(bestPassage(passages, even), even), headingShare: shareOf(headings, even) },
     terms: termsIn(best, index),
     headingTerms: termsIn(headings, index),

@@ -1,7 +1,18 @@
 import { formsOf, type Term } from "./goal.ts";
 
-/** The word forms that speak for a term, with what each says about it: 1 for the term itself. */
-export type TermForms = ReadonlyMap<string, number>;
+/** What each word form says about a term, 0 to 1: 1 for the term itself. */
+type TermForms = ReadonlyMap<string, number>;
+
+/** The goal in wide words: its terms, their synonyms, and the words that docs often use for such a goal. */
+export type WideIndex = {
+  /** In the order of the terms. */
+  formsByTerm: TermForms[];
+  /** The number of pages that contain each form. */
+  pagesByForm: Map<string, number>;
+};
+
+/** How much a section has of each form of a `WideIndex`, 0 to 1. Forms that don't occur are left out. */
+export type WideStrengths = ReadonlyMap<string, number>;
 
 /** What a synonym says about a term, and a word that docs often use for what the goal says. */
 const formWeight = { own: 1, synonym: 0.6, related: 0.4 };
@@ -12,7 +23,20 @@ const maxByOthers = 2;
 /** The rarity of a term if no page contains any of them. */
 const unknownRarity = 1.5;
 
-export const toTermForms = (term: Term): TermForms =>
+/** The wide words of a goal, of which no page has been counted. */
+export function createWideIndex(terms: Term[]): WideIndex {
+  const formsByTerm = terms.map(toTermForms);
+  const pagesByForm = new Map(formsByTerm.flatMap((forms) => [...forms.keys()].map((form) => [form, 0])));
+  return { formsByTerm, pagesByForm };
+}
+
+/** Counts the forms that a page has in its sections, each once. */
+export function countForms({ pagesByForm }: WideIndex, sections: WideStrengths[]): void {
+  const forms = new Set(sections.flatMap((strengths) => [...strengths.keys()]));
+  for (const form of forms) pagesByForm.set(form, pagesByForm.get(form)! + 1);
+}
+
+const toTermForms = (term: Term): TermForms =>
   new Map([
     ...[...term.related].map((form) => [form, formWeight.related] as const),
     ...[...term.alternatives.keys()].map((form) => [form, formWeight.synonym] as const),
@@ -23,15 +47,7 @@ export const toTermForms = (term: Term): TermForms =>
 export type FormWeights = { forms: TermForms[]; terms: number[]; total: number };
 
 /** Weighs forms by how rare they are. A word that docs never contain is as rare as the others of the goal. */
-export function toFormWeights({
-  formsByTerm,
-  pagesByForm,
-  pageCount,
-}: {
-  formsByTerm: TermForms[];
-  pagesByForm: ReadonlyMap<string, number>;
-  pageCount: number;
-}): FormWeights {
+export function toFormWeights({ formsByTerm, pagesByForm }: WideIndex, pageCount: number): FormWeights {
   const rarityOf = (form: string) => {
     const pages = pagesByForm.get(form)!;
     return pages === 0 ? 0 : Math.log(1 + (pageCount + 1) / (pages + 1));
@@ -50,7 +66,7 @@ export function toFormWeights({
 }
 
 /** How much a section has of the goal in any words, 0 to about 1: of each term the best form, and a little of further ones. */
-export function wideStrengthOf(strengths: ReadonlyMap<string, number>, weights: FormWeights): number {
+export function wideStrengthOf(strengths: WideStrengths, weights: FormWeights): number {
   let sum = 0;
   for (const [term, forms] of weights.forms.entries()) {
     let best = 0;
