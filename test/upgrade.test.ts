@@ -4,7 +4,7 @@ import { readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { openData } from "../src/cli/data-directory.ts";
 import { copyFromBackup } from "../src/db/backup-file.ts";
-import { closeDb, type Migration, openDb, readMigrations } from "../src/db/open.ts";
+import { closeDb, lockData, type Migration, openDb, readMigrations } from "../src/db/open.ts";
 import { AppError } from "../src/errors.ts";
 import { testApp } from "./support/app.ts";
 import { emptyFolder } from "./support/executable.ts";
@@ -143,6 +143,22 @@ test("without a backup there is no upgrade", () => {
   );
   expect([schemaOf(client), rowsIn(client), appliedIn(client)]).toEqual(before);
   expect(readdirSync(folder).filter((name) => name.includes("before-upgrade"))).toEqual([]);
+  client.close();
+});
+
+test("an upgrade by a command needs the lock of the data directory, and returns it", () => {
+  const { folder, client } = usedFolder();
+  const before = [schemaOf(client), rowsIn(client), appliedIn(client)];
+  const upgrade = () => openData(folder, { migrations: withLater(addColumn), locksUpgrade: true });
+  const holder = { pid: process.pid, since: "2026-11-27T09:00:00.000Z" };
+  const lock = lockData(folder, holder);
+  expect(upgrade).toThrow(expect.objectContaining({ code: "conflict" }));
+  expect([schemaOf(client), rowsIn(client), appliedIn(client)]).toEqual(before);
+  lock.release();
+  const db = upgrade();
+  expect(client.query("select later from runs").all()).toEqual([{ later: null }]);
+  lockData(folder, holder).release();
+  closeDb(db);
   client.close();
 });
 

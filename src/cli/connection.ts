@@ -11,7 +11,7 @@ import { createCommandLog } from "../log.ts";
 import { httpUrl, toIso } from "../schema.ts";
 import { createService, type Service } from "../service.ts";
 import { type Api, createApi, overNetwork } from "./api.ts";
-import { lockToMigrate, openData, operatorName } from "./data-directory.ts";
+import { openData, operatorName } from "./data-directory.ts";
 import { getKey } from "./id-token.ts";
 import { findRunningService } from "./running.ts";
 import { linkBase, orgOf } from "./terminal.ts";
@@ -97,14 +97,15 @@ function toBaseUrl(name: string, url: string): string {
 /** A data directory that was unlocked twice, this far apart, is abandoned: a service that restarts is back sooner. */
 const abandonedMs = 2_000;
 
-/** A data directory in use. `actsAsService`: this process acts as its service, whose `lock` it holds. */
+/** A data directory in use. */
 type LocalService = {
   service: Service;
-  config: Config;
+  dataDir: string;
+  /** Held while this process acts as the service of the directory; null: it doesn't. */
   lock: DataLock | null;
-  actsAsService: boolean;
-  /** Whether it was unlocked at the last check, by the monotonic clock. */
+  /** Whether the directory was unlocked at the last check. */
   wasUnlocked: boolean;
+  /** When that was, by the monotonic clock. */
   checkedAt: number;
 };
 
@@ -118,14 +119,10 @@ async function openLocal(
   name: string | undefined,
   { execute, isForAllOrgs }: LocalOptions,
 ): Promise<{ api: Api; close: () => Promise<void> }> {
-  let lock = execute ? tryLock(ownConfig.dataDir) : null;
-  const actsAsService = lock !== null;
-  const config = actsAsService ? ownConfig : withSettingsOfService(ownConfig);
-  const db = openData(config.dataDir, {
-    beforeMigration() {
-      lock ??= lockToMigrate(config.dataDir);
-    },
-  });
+  const { dataDir } = ownConfig;
+  const lock = execute ? tryLock(dataDir) : null;
+  const config = lock ? ownConfig : withSettingsOfService(ownConfig);
+  const db = openData(dataDir, { locksUpgrade: lock === null });
   const service = createService({
     db,
     config,
@@ -135,12 +132,12 @@ async function openLocal(
     operator: operatorName(),
     alsoAllow: () => execute?.allowUrls.filter((url) => httpUrl(url)).map(toAllowRule) ?? [],
   });
-  const local = { service, config, lock, actsAsService, wasUnlocked: false, checkedAt: performance.now() };
+  const local: LocalService = { service, dataDir, lock, wasUnlocked: false, checkedAt: performance.now() };
   try {
     // The API has a caller, and a caller an organization, also where the command concerns all of them.
     const anyOrg = isForAllOrgs ? listOrgs(service.ctx)[0]?.name : undefined;
     const org = orgOf(service, name ?? anyOrg);
-    if (actsAsService) await startWork(local);
+    if (lock) await startWork(service);
     const caller = {
       org,
       keyId: "",
@@ -159,7 +156,7 @@ async function openLocal(
         if (execute) await takeOver(local);
         return await app.handle(request);
       },
-      () => local.actsAsService,
+      () => local.lock !== null,
     );
     return { api, close: () => closeLocal(local) };
   } catch (error) {
@@ -174,26 +171,27 @@ function withSettingsOfService(config: Config): Config {
   return running === null ? config : { ...config, allowPrivate: running.allowPrivate };
 }
 
-async function startWork(local: LocalService): Promise<void> {
-  local.actsAsService = true;
-  await local.service.runner.start();
-  for (const loop of local.service.requestLoops) loop.start();
+async function startWork({ runner, requestLoops }: Service): Promise<void> {
+  await runner.start();
+  for (const loop of requestLoops) loop.start();
 }
 
 /** Takes over from a service that is gone: nobody else would finish the work. */
 async function takeOver(local: LocalService): Promise<void> {
-  if (local.actsAsService || performance.now() - local.checkedAt < abandonedMs) return;
+  if (local.lock || performance.now() - local.checkedAt < abandonedMs) return;
   local.checkedAt = performance.now();
-  const freeLock = local.lock ?? tryLock(local.config.dataDir);
-  if (freeLock && local.wasUnlocked) {
-    local.lock = freeLock;
-    await startWork(local);
-  } else freeLock?.release();
-  local.wasUnlocked = freeLock !== null;
+  const lock = tryLock(local.dataDir);
+  if (lock && local.wasUnlocked) {
+    local.lock = lock;
+    await startWork(local.service);
+    return;
+  }
+  lock?.release();
+  local.wasUnlocked = lock !== null;
 }
 
-async function closeLocal({ service, lock, actsAsService }: LocalService): Promise<void> {
-  if (actsAsService) await service.stop(0);
+async function closeLocal({ service, lock }: LocalService): Promise<void> {
+  if (lock) await service.stop(0);
   closeDb(service.ctx.db);
   lock?.release();
 }

@@ -9,21 +9,26 @@ import { createService, type Service } from "../service.ts";
 import { backUpBeforeUpgrade } from "./database-copy.ts";
 import { linkBase, say } from "./terminal.ts";
 
-type OpenOptions = Parameters<typeof openDb>[1];
+type OpenOptions = Omit<NonNullable<Parameters<typeof openDb>[1]>, "beforeMigration"> & {
+  /** Whether an upgrade takes the lock of the directory, because the caller doesn't hold it. */
+  locksUpgrade?: boolean;
+};
 
-/**
- * Opens the database of a data directory. Before an upgrade, it calls `beforeMigration` and backs the database up; if either fails, nothing
- * changes.
- */
-export function openData(dataDir: string, { beforeMigration = () => {}, ...options }: OpenOptions = {}): Db {
-  return openDb(dataDir, {
-    onProgress: sayUpgradeProgress(),
-    ...options,
-    beforeMigration() {
-      beforeMigration();
-      backUpBeforeUpgrade(dataDir);
-    },
-  });
+/** Opens the database of a data directory. Before an upgrade, it backs the database up; if that or the lock fails, nothing changes. */
+export function openData(dataDir: string, { locksUpgrade = false, ...options }: OpenOptions = {}): Db {
+  let unlock = () => {};
+  try {
+    return openDb(dataDir, {
+      onProgress: sayUpgradeProgress(),
+      ...options,
+      beforeMigration() {
+        if (locksUpgrade) unlock = lockToMigrate(dataDir).release;
+        backUpBeforeUpgrade(dataDir);
+      },
+    });
+  } finally {
+    unlock();
+  }
 }
 
 /** Says how far the upgrade of a database is, at most once a second. */
@@ -38,29 +43,19 @@ function sayUpgradeProgress() {
 
 /** Opens the data directory for the duration of `work`, which may be async, also next to a running service, unless that is older. */
 export function withData<T>(config: Config, work: (service: Service) => T): T {
-  let lock: DataLock | undefined;
-  let db: Db | undefined;
-  const close = () => {
-    if (db) closeDb(db);
-    lock?.release();
-  };
+  const db = openData(config.dataDir, { locksUpgrade: true });
   let result: T;
   try {
-    db = openData(config.dataDir, {
-      beforeMigration() {
-        lock = lockToMigrate(config.dataDir);
-      },
-    });
     const baseUrl = () => linkBase(config);
     const agents = createChildAgents(process.env, createAgentStandby(process.env));
     const log = pino({ level: "silent" });
     result = work(createService({ db, config, log, agents, baseUrl, operator: operatorName() }));
   } catch (error) {
-    close();
+    closeDb(db);
     throw error;
   }
-  if (result instanceof Promise) return result.finally(close) as T;
-  close();
+  if (result instanceof Promise) return result.finally(() => closeDb(db)) as T;
+  closeDb(db);
   return result;
 }
 
@@ -75,7 +70,7 @@ export function operatorName(): string {
 }
 
 /** Takes the lock before a migration: the tables must not change under a running service. */
-export function lockToMigrate(dataDir: string): DataLock {
+function lockToMigrate(dataDir: string): DataLock {
   try {
     return lockData(dataDir, { pid: process.pid, since: toIso(Date.now()) });
   } catch (error) {
