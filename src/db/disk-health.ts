@@ -25,7 +25,7 @@ export function createDiskHealth(db: Db, log: Logger, onBroken?: (error: unknown
     problem = reasonOf(error);
     log.fatal({ err: error }, "the database disk has failed; shutting down");
     failed.emit();
-    // This comes before reading, because a checkpoint needs a connection that may write.
+    // The checkpoint needs a connection that may write, so it comes before `query_only`.
     if (codeOf(error) === "SQLITE_IOERR_VNODE") rescueDeletedWal();
     // Running work may read but not write: a second write could damage good data.
     db.$client.run("pragma query_only = on");

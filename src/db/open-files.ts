@@ -9,8 +9,8 @@ type Identity = { path: string; device: number; inode: number };
 type OpenFiles = {
   files: Identity[];
   folder: string;
-  /** When the folder had last changed at a check that found the files, epoch ms; null: unknown, or it may have changed again in the same tick. */
-  changedAt: number | null;
+  /** The modification time of the folder with which the files need no further check, epoch ms; null: check them. */
+  provenAt: number | null;
   /** When the files were last checked, by the monotonic clock. */
   checkedAt: number;
 };
@@ -38,7 +38,7 @@ export function rememberFiles(client: Database): void {
   openFiles.set(client, {
     files,
     folder: dirname(client.filename),
-    changedAt: null,
+    provenAt: null,
     checkedAt: Number.NEGATIVE_INFINITY,
   });
 }
@@ -50,17 +50,19 @@ export function checkFiles(client: Database): void {
   open.checkedAt = performance.now();
   // Each of these changes also changes the folder, and checking it takes half as long. This runs after every commit.
   const changedAt = statOf(open.folder)?.mtimeMs ?? null;
-  if (changedAt !== null && changedAt === open.changedAt) return;
+  if (changedAt !== null && changedAt === open.provenAt) return;
   const lost = open.files.find((file) => !isSame(file, identityOf(file.path)));
   if (lost) {
     const message = `${lost.path} was deleted, moved or replaced while the service was running`;
     throw Object.assign(new Error(message), { code: "SQLITE_IOERR_VNODE" });
   }
-  // Two changes of the folder in one tick have the same time. The files were just written: if the folder changed more than a tick before, its
-  // next change will have another time.
-  const writtenAt = Math.max(...open.files.map(({ path }) => statOf(path)?.mtimeMs ?? 0));
-  open.changedAt = changedAt !== null && writtenAt - changedAt > tickMs ? changedAt : null;
+  // Another change in the same tick would leave the folder with the same time.
+  const isTickOver = changedAt !== null && lastWriteOf(open) - changedAt > tickMs;
+  open.provenAt = isTickOver ? changedAt : null;
 }
+
+/** When one of the files was last written, by the clock of the disk: right before a check after a commit. */
+const lastWriteOf = ({ files }: OpenFiles): number => Math.max(...files.map(({ path }) => statOf(path)?.mtimeMs ?? 0));
 
 /** Moves the rows of a deleted WAL, which is still open, into the database, unless either file was replaced. Returns whether it did. */
 export function rescueWal(client: Database): boolean {

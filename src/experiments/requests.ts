@@ -107,15 +107,15 @@ function toDesign(ctx: Context, org: OrgId, input: ExperimentRequest): Design {
   const runCount = ids.length * arms.length * usefulRepeats;
   if (runCount > maxRuns)
     throw badRequest(`The experiment would make ${runCount} runs, and at most ${maxRuns} are possible.`);
-  return { arms, promptIds: [...new Set(ids)], repeats: usefulRepeats, triggering };
+  return { arms, promptIds: ids, repeats: usefulRepeats, triggering };
 }
 
-/** The IDs of the prompts that a request names: by itself, by a tag, or by the labels of `triggering`. Throws bad_request and not_found. */
+/** The IDs of the prompts that a request names, each once: by itself, by a tag, or by the labels of `triggering`. Throws bad_request and not_found. */
 function requestedIds(ctx: Context, org: OrgId, { promptIds, tag }: ExperimentRequest, labeledIds: string[] | null) {
   if (promptIds !== undefined && tag !== undefined) throw badRequest("Pass either promptIds or tag.");
   const ids = promptIds ?? (tag === undefined ? labeledIds : listTagged(ctx, org, "tag", tag));
   if (ids === null) throw badRequest("Pass either promptIds or tag.");
-  return ids.map((id) => getPromptRow(ctx, org, id).id);
+  return [...new Set(ids.map((id) => getPromptRow(ctx, org, id).id))];
 }
 
 /** The labels with the IDs of all prompts. Throws bad_request for a prompt with both labels, and if there is none. */
@@ -136,7 +136,7 @@ function toTriggerLabels(ctx: Context, org: OrgId, labels: ExperimentRequest["tr
   return { of: labels.of ?? null, should, shouldNot };
 }
 
-/** The one agent of a prompt in an arm. Throws bad_request if the prompt names several, and for an agent or model that can't be used. */
+/** The agent of a prompt in an arm, as a list of one. Throws bad_request if the prompt names several, and for an agent or model that can't be used. */
 function agentOfArm(ctx: Context, org: OrgId, promptId: string, { agent, model }: Arm, i: number) {
   const agents = agentsForRun(ctx, org, getPromptRow(ctx, org, promptId), { agent, model });
   if (agents.length > 1)

@@ -132,7 +132,8 @@ function toSkillText({ name, text }: SourceFile): SkillText | null {
   const description = descriptionIn(text);
   if (description === "") return null;
   const [frontMatter = ""] = /^---\r?\n.*?\r?\n---/s.exec(text) ?? [];
-  return { description, page: { ...readPage(name, "text/markdown", description), markdown: frontMatter } };
+  const parts = { headings: [], samples: [], links: [] };
+  return { description, page: { url: name, title: "", lead: "", language: null, markdown: frontMatter, ...parts } };
 }
 
 const toHelpText = ({ name, command, text }: SourceFile): HelpText[] =>
