@@ -147,10 +147,10 @@ export const unsuccessfulOf = (runs: Failure[]): number => runs.filter(isUnsucce
 export const infraFailuresOf = (runs: Failure[]): number => runs.filter(isInfraFailure).length;
 
 /** A note about runs without a score due to time or spending limits: the other runs may have been the easier ones. */
-export function unscoredWords(...sides: Failure[][]): string {
-  if (sides.every((runs) => unsuccessfulOf(runs) === 0)) return "";
-  const words = sides.map((runs) => `${unsuccessfulOf(runs)} of ${runs.length}`);
-  return `; runs not measured (timed out, over budget or crashed): ${words.join(" before, ")} after`;
+export function unscoredWords(before: Failure[], after: Failure[]): string {
+  if (unsuccessfulOf([...before, ...after]) === 0) return "";
+  const countOf = (runs: Failure[]) => `${unsuccessfulOf(runs)} of ${runs.length}`;
+  return `; runs not measured (timed out, over budget or crashed): ${countOf(before)} before, ${countOf(after)} after`;
 }
 
 const scoresOf = (runs: EndedRun[]): number[] => runs.flatMap(({ report }) => report?.score ?? []);

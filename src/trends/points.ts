@@ -27,51 +27,60 @@ export function pointsOf(startOf: (at: number) => number, days: ScoreDay[], fail
   return starts.map((at) => pointOf(at, daysByStart.get(at) ?? [], failuresByStart.get(at) ?? []));
 }
 
-/** One interval: the runs of a single prompt, or the means of several prompts. */
 function pointOf(at: number, days: ScoreDay[], failed: FailedRun[]): Point {
   const ids = [...new Set([...days, ...failed].map(({ promptId }) => promptId))];
-  const promptResults = ids.map((id) => {
-    const promptDays = days.filter(({ promptId }) => promptId === id);
-    const unsuccessful = unsuccessfulOf(failed.filter(({ promptId }) => promptId === id));
-    const sumOf = (name: "succeeded" | "judged") => promptDays.reduce((sum, day) => sum + day[name], 0);
-    return {
-      scores: promptDays.flatMap(({ scores }) => scores),
-      seconds: promptDays.flatMap(({ seconds }) => seconds),
-      costs: promptDays.flatMap(({ costsUsd }) => costsUsd),
-      succeeded: sumOf("succeeded"),
-      judged: sumOf("judged") + unsuccessful,
-    };
-  });
-  const scoredPrompts = promptResults.filter(({ scores }) => scores.length > 0);
-  const judgedPrompts = promptResults.filter((result) => result.judged > 0);
-  const medianOf = (name: "seconds" | "costs") => median(promptResults.flatMap((result) => median(result[name]) ?? []));
-  const [judgedPrompt, ...otherJudgedPrompts] = judgedPrompts;
-  const scores =
-    scoredPrompts.length === 1 ? (scoredPrompts[0]?.scores ?? []) : scoredPrompts.map((result) => mean(result.scores));
-  const isSingle = judgedPrompt !== undefined && otherJudgedPrompts.length === 0;
-  const rate = isSingle
-    ? wilson(judgedPrompt.succeeded, judgedPrompt.judged)
-    : toShares(meanInterval(judgedPrompts.map((result) => (100 * result.succeeded) / result.judged)));
-  const { value, low, high } = rounded(
-    scores.length === 0 ? { value: 0, low: null, high: null } : meanInterval(scores),
-    1,
+  const results = ids.map((id) =>
+    resultOf(
+      days.filter(({ promptId }) => promptId === id),
+      failed.filter(({ promptId }) => promptId === id),
+    ),
   );
+  const medianOf = (name: "seconds" | "costs") => median(results.flatMap((result) => median(result[name]) ?? []));
   return {
     from: toIso(at),
     prompts: ids.length,
-    n: scoredPrompts.reduce((n, result) => n + result.scores.length, 0),
+    n: results.reduce((n, { scores }) => n + scores.length, 0),
     infraFailures: infraFailuresOf(failed),
-    score: scores.length === 0 ? null : { mean: value, low, high },
-    successRate:
-      judgedPrompts.length === 0
-        ? null
-        : {
-            ...rounded(rate, 3),
-            of: judgedPrompts.reduce((n, result) => n + result.judged, 0),
-          },
+    score: scoreOf(results),
+    successRate: successRateOf(results),
     medianSeconds: round(medianOf("seconds"), 1),
     medianCostUsd: round(medianOf("costs"), 4),
   };
+}
+
+/** The runs of one prompt in an interval. */
+type PromptResult = { scores: number[]; seconds: number[]; costs: number[]; succeeded: number; judged: number };
+
+function resultOf(days: ScoreDay[], failed: FailedRun[]): PromptResult {
+  const sumOf = (name: "succeeded" | "judged") => days.reduce((sum, day) => sum + day[name], 0);
+  return {
+    scores: days.flatMap(({ scores }) => scores),
+    seconds: days.flatMap(({ seconds }) => seconds),
+    costs: days.flatMap(({ costsUsd }) => costsUsd),
+    succeeded: sumOf("succeeded"),
+    judged: sumOf("judged") + unsuccessfulOf(failed),
+  };
+}
+
+/** The mean score of the runs of a single prompt, or of the means of several; null without a score. */
+function scoreOf(results: PromptResult[]): Point["score"] {
+  const scored = results.map(({ scores }) => scores).filter((scores) => scores.length > 0);
+  const [only, ...others] = scored;
+  if (only === undefined) return null;
+  const { value, low, high } = rounded(meanInterval(others.length === 0 ? only : scored.map(mean)), 1);
+  return { mean: value, low, high };
+}
+
+/** The success rate of a single prompt, or the mean of the rates of several; null if no run was judged. */
+function successRateOf(results: PromptResult[]): Point["successRate"] {
+  const judgedResults = results.filter(({ judged }) => judged > 0);
+  const [only, ...others] = judgedResults;
+  if (only === undefined) return null;
+  const rate =
+    others.length === 0
+      ? wilson(only.succeeded, only.judged)
+      : toShares(meanInterval(judgedResults.map(({ succeeded, judged }) => (100 * succeeded) / judged)));
+  return { ...rounded(rate, 3), of: judgedResults.reduce((n, { judged }) => n + judged, 0) };
 }
 
 /** An interval in percent as shares. */
