@@ -16,8 +16,7 @@ export type ComparisonOptions = {
  */
 export function assessSides(
   sides: Side[],
-  reportDifferences: Difference[],
-  { acrossAgents = false, level }: ComparisonOptions,
+  { acrossAgents = false, level, reportDifferences = [] }: ComparisonOptions & { reportDifferences?: Difference[] },
 ) {
   const [before, after] = sides;
   const isPair = before && after && sides.length === 2;

@@ -2,12 +2,12 @@ import { type Static, Type } from "@sinclair/typebox";
 import type { Context, OrgId } from "../context.ts";
 import { badRequest } from "../errors.ts";
 import { FrictionPoint } from "../friction/schema.ts";
-import type { ComparedRun } from "../reports/run-rows.ts";
+import { type ComparedRun, runRowsOfRuns } from "../reports/run-rows.ts";
 import { Id } from "../schema.ts";
 import { assessSides, type ComparisonOptions } from "./assessment.ts";
 import { Evidence, NullableVerdict, noEvidence } from "./evidence.ts";
 import { bySeverity, mergeFriction, readFriction } from "./friction.ts";
-import { baselineOf, type Side, type SideQuery, sideOf, sideOfEvals, sideOfRuns } from "./sides.ts";
+import { baselineOf, type Side, type SideQuery, sideOf, sideOfEvals } from "./sides.ts";
 
 const { fingerprint, severity, category, title, url, onPath } = FrictionPoint.properties;
 const RunShare = Type.Object({ runs: Type.Integer(), of: Type.Integer() }, { title: "RunShare" });
@@ -62,8 +62,11 @@ export function compareEvals(
 ): Comparison {
   const withKeptRuns = (side: Side): Side => ({ ...side, runs: side.runs.filter(keeps) });
   const evals = sideOfEvals(ctx, org, evalRequestIds);
-  const others = sideOfRuns(ctx, org, "the baseline", runIds);
-  const base = { ...(evalRequestIds.length > 0 ? evals : others), runs: [...evals.runs, ...others.runs] };
+  const base = {
+    name: evalRequestIds.length > 0 ? evals.name : "the baseline",
+    unfinished: evals.unfinished,
+    runs: [...evals.runs, ...runRowsOfRuns(ctx, org, runIds)],
+  };
   return compare(ctx, withKeptRuns(base), withKeptRuns(sideOfEvals(ctx, org, headIds)), options);
 }
 
@@ -91,7 +94,7 @@ function frictionOf(ctx: Context, sides: [before: Side, after: Side]): Compariso
 }
 
 function compare(ctx: Context, before: Side, after: Side, options: ComparisonOptions): Comparison {
-  const { comparability, assessment } = assessSides([before, after], [], options);
+  const { comparability, assessment } = assessSides([before, after], options);
   const { verdict = null, evidence = noEvidence("at least two reports are needed") } = assessment ?? {};
   return {
     base: toSideSummary(before),

@@ -78,7 +78,7 @@ export function compareReports(
   );
   const reportDifferences = differencesOf(reports.map((report) => [comparandOf(report)]));
   // The verdict covers all runs of both evaluations, which may differ in more than the selected reports do.
-  const { assessment, comparability } = assessSides(sides, reportDifferences, options);
+  const { assessment, comparability } = assessSides(sides, { ...options, reportDifferences });
   const summaries = sides.map((side, i) => ({
     evalRequestId: agentsOfEvaluations[i]?.evalRequestId ?? "",
     agent: agentsOfEvaluations[i]?.agent ?? "",

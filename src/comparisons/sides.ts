@@ -79,13 +79,6 @@ export function baselineOf(ctx: Context, org: OrgId, head: Side): Side {
   return { name: `the ${baseline.kind} baseline`, unfinished: 0, runs: baseline.runs };
 }
 
-/** A side of a comparison with the runs of these IDs. */
-export const sideOfRuns = (ctx: Context, org: OrgId, name: string, ids: string[]): Side => ({
-  name,
-  unfinished: 0,
-  runs: runRowsOfRuns(ctx, org, ids),
-});
-
 /** The last ten published runs of the prompt's most recent variant. */
 function latestVariantOf(ctx: Context, org: OrgId, promptId: string, filter: Omit<SideQuery, "of">): ComparedRun[] {
   const [newest] = publishedRunRows(ctx, org, promptId, 1, { matches: (run) => passes(run, filter) });

@@ -145,8 +145,8 @@ function toRow(ctx: Context, org: OrgId, settings: GateSettings, first: Target, 
 function findBaselines(ctx: Context, org: OrgId, heads: RunRow[], minScore: number | null): string[] | null {
   const baselines = heads.map((head) => {
     const isDeterministic = isRuleBased(head.agent);
-    const conditions = { ...head, methodology: null, scope: null };
-    const baseline = findBaseline(ctx, org, conditions, {
+    const variant = { ...head, contextDigest: undefined, methodology: null, scope: null };
+    const baseline = findBaseline(ctx, org, variant, {
       before: head.id,
       exceptEvalRequestId: head.evalRequestId,
       minRuns: isDeterministic ? 1 : 2,

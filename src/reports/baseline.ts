@@ -16,13 +16,13 @@ export const windowRuns = 10;
 type Baseline = { kind: "pinned" | "window"; evalRequestId: string | null; runs: ComparedRun[] };
 
 /**
- * A prompt with its template arguments, agent and model. `methodology` null: not run yet, so that methodology, agent version and context
- * are those of the newest run.
+ * A prompt with its template arguments, agent and model, and with what is known of how it is measured. What is null or undefined of that is that of
+ * the newest run: a run that hasn't started has none yet.
  */
-type Variant = Comparand & {
+type Variant = Omit<Comparand, "contextDigest" | "methodology"> & {
+  /** null: the workspace is empty. */
+  contextDigest: string | null | undefined;
   methodology: { hash: string } | null;
-  /** null: that of the newest run. */
-  scope: Scope | null;
 };
 
 const pinnedBaselineOf = statement((db) =>
@@ -46,21 +46,34 @@ export function findBaseline(
   { before, exceptEvalRequestId, minRuns = 2 }: BaselineOptions,
 ): Baseline | null {
   const pinnedRequestId = pinnedBaselineOf(ctx.db).get({ id: variant.promptId })?.id ?? null;
-  if (pinnedRequestId !== null && pinnedRequestId !== exceptEvalRequestId) {
-    const scoredRuns = runRowsOfEvals(ctx, org, [pinnedRequestId]).filter(({ report }) => report?.score != null);
-    const sameAgentRuns = scoredRuns.filter(({ agent, model }) => agent === variant.agent && model === variant.model);
-    const baselineRuns = sameAgentRuns.length > 0 ? sameAgentRuns : scoredRuns;
-    if (baselineRuns.length < minRuns) return null;
-    return { kind: "pinned", evalRequestId: pinnedRequestId, runs: baselineRuns };
-  }
-  const isOther = (run: PublishedRun) => run.evalRequestId !== exceptEvalRequestId && isSameVariant(run, variant);
-  const newest = publishedRunRows(ctx, org, variant.promptId, windowRuns, { matches: isOther, before });
-  const [last] = newest;
-  const conditionsOf = (run: ComparedRun | undefined) =>
-    JSON.stringify([run?.methodology?.hash, run?.scope, run?.agentVersion, run?.contextDigest]);
-  const baselineRuns = newest.filter((run) => conditionsOf(run) === conditionsOf(last));
-  return baselineRuns.length < minRuns ? null : { kind: "window", evalRequestId: null, runs: baselineRuns };
+  const isPinned = pinnedRequestId !== null && pinnedRequestId !== exceptEvalRequestId;
+  const baseline: Baseline = isPinned
+    ? { kind: "pinned", evalRequestId: pinnedRequestId, runs: listPinnedRuns(ctx, org, variant, pinnedRequestId) }
+    : { kind: "window", evalRequestId: null, runs: listWindowRuns(ctx, org, variant, { before, exceptEvalRequestId }) };
+  return baseline.runs.length < minRuns ? null : baseline;
 }
+
+/** The runs of an evaluation with a score: those with the agent and model, or all if there are none of these. */
+function listPinnedRuns(ctx: Context, org: OrgId, { agent, model }: Variant, evalRequestId: string): ComparedRun[] {
+  const scoredRuns = runRowsOfEvals(ctx, org, [evalRequestId]).filter(({ report }) => report?.score != null);
+  const sameAgentRuns = scoredRuns.filter((run) => run.agent === agent && run.model === model);
+  return sameAgentRuns.length > 0 ? sameAgentRuns : scoredRuns;
+}
+
+/** Those of the newest runs of the variant that were measured as the newest one. */
+function listWindowRuns(
+  ctx: Context,
+  org: OrgId,
+  variant: Variant,
+  { before, exceptEvalRequestId }: BaselineOptions,
+): ComparedRun[] {
+  const matches = (run: PublishedRun) => run.evalRequestId !== exceptEvalRequestId && isSameVariant(run, variant);
+  const runs = publishedRunRows(ctx, org, variant.promptId, windowRuns, { matches, before });
+  return runs.filter((run) => conditionsOf(run) === conditionsOf(runs[0]));
+}
+
+const conditionsOf = (run: ComparedRun | undefined) =>
+  JSON.stringify([run?.methodology?.hash, run?.scope, run?.agentVersion, run?.contextDigest]);
 
 /** The difference between a report and its baseline; null without a score or a baseline. */
 export function baselineOfReport(ctx: Context, org: OrgId, report: Omit<Report, "baseline">): ReportBaseline | null {
@@ -70,13 +83,13 @@ export function baselineOfReport(ctx: Context, org: OrgId, report: Omit<Report, 
   return baseline && toReportBaseline(report, report.score, baseline);
 }
 
-/** Whether a run has the same variant and methodology. What is null in the variant may differ. */
+/** Whether a run is of a variant. What the variant leaves open may differ. */
 export function isSameVariant(run: PublishedRun, variant: Omit<Variant, "promptId">): boolean {
   const { agentVersion, methodology, contextDigest, scope } = variant;
   const isSameAgent = run.agent === variant.agent && run.model === variant.model;
   const isSameVersion = agentVersion === null || agentVersion === run.agentVersion;
   const isSameMethodology = methodology === null || methodology.hash === run.methodology.hash;
-  const isSameContext = methodology === null || contextDigest === run.contextDigest;
+  const isSameContext = contextDigest === undefined || contextDigest === run.contextDigest;
   const isSameScope = scope === null || scope === scopeOf(run);
   if (!isSameAgent || !isSameVersion || !isSameMethodology || !isSameContext || !isSameScope) return false;
   return argsKey(run.templateArgs) === argsKey(variant.templateArgs);
