@@ -237,6 +237,12 @@ const gradeFieldNames = Object.keys(GradeFields.properties) as GradeFieldName[];
 export const pickGradeFields = <T extends Record<GradeFieldName, unknown>>(from: T) =>
   Object.fromEntries(gradeFieldNames.map((field) => [field, from[field]])) as Pick<T, GradeFieldName>;
 
+/** The same in two groups: `details` are only in a report on its own, `main` also in the report of a run. */
+export function splitGradeFields<T extends Record<GradeFieldName, unknown>>(from: T) {
+  const { judge, lost, wordings, notChecked, context, ...main } = pickGradeFields(from);
+  return { main, details: { judge, lost, wordings, notChecked, context } };
+}
+
 /** What a report tells about, and what shows that its goal was reached. */
 export type ScopeAndEvidence = { scope: Grade["scope"]; evidence: Grade["evidence"] };
 

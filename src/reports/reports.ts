@@ -18,13 +18,13 @@ import { toIso } from "../schema.ts";
 import { baselineOfReport } from "./baseline.ts";
 import { findCalibration } from "./calibration.ts";
 import { countChange } from "./counts.ts";
-import { pickGradeFields, toDimension, toNullNotice } from "./grade-schema.ts";
+import { splitGradeFields, toDimension, toNullNotice } from "./grade-schema.ts";
 import { reportUrl, runUrls } from "./links.ts";
 import { getReportRow, reportNotFound } from "./report-row.ts";
 import type { Report, RunReport } from "./schema.ts";
 
-const { judge, lost, wordings, notChecked, context, ...gradeColumns } = pickGradeFields(reports);
-export const runReportColumns = { slug: reports.slug, ...gradeColumns, status: reports.status };
+const { main, details } = splitGradeFields(reports);
+export const runReportColumns = { slug: reports.slug, ...main, status: reports.status };
 
 type RunReportRow = Omit<RunReport, "url" | "dimensions"> & { dimensions: Dimension[] };
 
@@ -39,18 +39,9 @@ export function toRunReport(row: RunReportRow, url: string): RunReport {
 
 const columns = {
   report: runReportColumns,
-  more: {
-    judge,
-    lost,
-    wordings,
-    notChecked,
-    context,
-    id: reports.id,
-    orgId: reports.orgId,
-    promptId: reports.promptId,
-    runId: reports.runId,
-    createdAt: reports.createdAt,
-  },
+  details,
+  id: reports.id,
+  createdAt: reports.createdAt,
   run: {
     id: runs.id,
     evalRequestId: runs.evalRequestId,
@@ -113,8 +104,7 @@ export function setReportStatus(ctx: Context, org: OrgId, slug: string, status: 
 function readReport(ctx: Context, org: OrgId, slug: string): Report {
   const row = reportBySlug(ctx.db).get({ org, slug });
   if (!row) throw reportNotFound(slug);
-  const { report, run, prompt, provider } = row;
-  const { judge, lost, wordings, notChecked, context, id, createdAt } = row.more;
+  const { report, details, id, createdAt, run, prompt, provider } = row;
   const frictionPoints = frictionOfReport(ctx, org, id, run);
   const frictionById = new Map(frictionPoints.map((point) => [point.id, point]));
   const fixes = fixesOfReport(ctx.db).all({ reportId: id });
@@ -148,11 +138,7 @@ function readReport(ctx: Context, org: OrgId, slug: string): Report {
     },
     prompt: toPromptSummary(prompt),
     agent: { id: run.agent, version: run.agentVersion, model: run.model, contextDigest: run.contextDigest },
-    judge,
-    lost,
-    wordings,
-    notChecked,
-    context,
+    ...details,
     calibration: findCalibration(ctx, org, { agent: run.agent, model: run.model, methodology: report.methodology.id }),
     frictionPoints,
     recommendations: fixes.map(({ orgId: _orgId, reportId: _reportId, ...recommendation }, i) => {

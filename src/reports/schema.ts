@@ -9,10 +9,10 @@ import { Edits } from "../net/edits.ts";
 import { PromptSummary } from "../prompts/schema.ts";
 import { Id, Moment, mapOf, Nullable, OneOf, Score, Time, Url } from "../schema.ts";
 import { CalibrationFigures } from "./calibration.ts";
-import { FixDetails, GradeFields, ReportDimension } from "./grade-schema.ts";
+import { FixDetails, GradeFields, ReportDimension, splitGradeFields } from "./grade-schema.ts";
 import { JudgeVariance } from "./judge-variance.ts";
 
-const { judge, lost, wordings, notChecked, context, ...runReportFields } = GradeFields.properties;
+const { main: runReportFields, details } = splitGradeFields(GradeFields.properties);
 
 /** The same object, described where it is used instead of by a reference. */
 const inPlace = <T extends TProperties>(schema: TObject<T>): TObject<T> => Type.Object(schema.properties);
@@ -129,11 +129,7 @@ export const Report = Type.Object(
     ),
     prompt: PromptSummary,
     agent: RunAgent,
-    judge,
-    lost,
-    wordings,
-    notChecked,
-    context,
+    ...details,
     calibration: Nullable(CalibrationFigures),
     baseline: Nullable(ReportBaseline),
     frictionPoints: Type.Array(FrictionPoint),
@@ -214,7 +210,7 @@ const Grading = Type.Object(
     outcome: RunReport.properties.outcome,
     coverage: RunReport.properties.coverage,
     keyFinding: Type.String(),
-    judge,
+    judge: details.judge,
   },
   { title: "Grading" },
 );
