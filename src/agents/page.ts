@@ -6,7 +6,7 @@ import { breakCodeLines, closeHead, expandEmptyTags } from "./html-source.ts";
 import { markdownLinks, plainText } from "./markdown-links.ts";
 import { type DocLink, readMarkup } from "./markup.ts";
 import { findProblem, isPictured, isStub, isThin, type PageProblem } from "./page-problem.ts";
-import { nameHeadings } from "./section-names.ts";
+import { areMadeFromHeadings } from "./section-names.ts";
 import { findRobotsLine, findTabsLine, type SourceLine } from "./source-lines.ts";
 import { limitTags } from "./tag-limits.ts";
 
@@ -114,7 +114,7 @@ function readHtml(url: string, html: string, sent: string): Page {
   const redirect = isStub(content) ? markup.redirect : null;
   const redirectLinks = redirect === null ? [] : [{ url: redirect, text: "redirect", context: "", heading: "" }];
   const links = [...redirectLinks, ...markup.links];
-  const namesSections = markup.hasHeadingIds || !hasSections(headings) || nameHeadings(markup.anchors, headings);
+  const namesSections = markup.hasHeadingIds || !hasSections(headings) || areMadeFromHeadings(markup.anchors, headings);
   const page: Page = {
     url,
     form: "html",
@@ -168,12 +168,13 @@ type Place = { line: number; lastIndex: number; isInOneLine: boolean };
 function findBlock(lines: string[], code: string[], from: number): Place | null {
   const firstLine = code.findIndex((line) => line !== "");
   const blankLines = Math.max(0, firstLine);
-  const index = lines.indexOf(code[blankLines]!, from);
-  if (index < 0) return null;
-  // Another block may start with one of its lines.
-  const differing = code.findIndex((text, at) => at >= blankLines && lines[index + at - blankLines] !== text);
-  const end = differing < 0 ? code.length : differing;
-  return { line: index - blankLines, lastIndex: index + end - blankLines - 1, isInOneLine: false };
+  const firstIndex = lines.indexOf(code[blankLines]!, from);
+  if (firstIndex < 0) return null;
+  const start = firstIndex - blankLines;
+  // Only as far as the lines are the same: where they differ, the next block may start.
+  const differing = code.findIndex((line, i) => i >= blankLines && lines[start + i] !== line);
+  const sameLines = differing < 0 ? code.length : differing;
+  return { line: start, lastIndex: start + sameLines - 1, isInOneLine: false };
 }
 
 /** Lines of a block that are long enough to be found within another line, and how many of them are tried. */
@@ -182,14 +183,15 @@ const longLines = { minChars: 8, tried: 5 };
 /** Where a block is if each of its lines has a number before it, or if all of it is in one cell of a table; null if it is nowhere. */
 function findWithin(lines: string[], code: string[], from: number): Place | null {
   const longest = code
-    .flatMap((text, at) => (text.length >= longLines.minChars ? [{ text, at }] : []))
+    .map((text, linesBefore) => ({ text, linesBefore }))
+    .filter(({ text }) => text.length >= longLines.minChars)
     .sort((a, b) => b.text.length - a.text.length)
     .slice(0, longLines.tried);
-  for (const { text, at } of longest) {
-    const index = lines.findIndex((line, lineIndex) => lineIndex >= from && line.includes(text));
+  for (const part of longest) {
+    const index = lines.findIndex((line, i) => i >= from && line.includes(part.text));
     if (index < 0) continue;
-    const isInOneLine = longest.some((other) => other.at !== at && lines[index]!.includes(other.text));
-    return { line: isInOneLine ? index : index - at, lastIndex: index, isInOneLine };
+    const isInOneLine = longest.some((other) => other !== part && lines[index]!.includes(other.text));
+    return { line: isInOneLine ? index : index - part.linesBefore, lastIndex: index, isInOneLine };
   }
   return null;
 }

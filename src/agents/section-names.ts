@@ -14,7 +14,7 @@ export function isMadeFrom(name: string, heading: string): boolean {
 }
 
 /** Whether some IDs of a page are made from its headings. */
-export const nameHeadings = (ids: ReadonlySet<string>, headings: { text: string }[]): boolean => {
+export const areMadeFromHeadings = (ids: ReadonlySet<string>, headings: { text: string }[]): boolean => {
   const letters = new Set([...ids].map(lettersOf));
   return headings.some(({ text }) => text !== "" && letters.has(lettersOf(text)));
 };

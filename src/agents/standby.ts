@@ -38,7 +38,7 @@ export function createStandby<Needs extends ProcessAccess>(
       const { argv, ...resources } = await commandOf(needs);
       // A run that started meanwhile may have got the same.
       if (takeCount !== previousCount || isFull()) return await discard(resources);
-      // Its priority stays normal until its run has begun: that run waits for nothing but this process.
+      // Without `lowerPriority`, although it only waits: the start of the run that takes it depends on its speed alone.
       standbys.push({ child: startProcess([...argv, "wait", kind], env, resources), needs });
       fillLater();
     } catch {
@@ -51,10 +51,16 @@ export function createStandby<Needs extends ProcessAccess>(
     if (size > 0) timer = setTimeout(fill, quietMs).unref();
   }
 
-  /** Whether a waiting process can serve one of the next runs: not if an agent was installed or upgraded meanwhile, or its run was cancelled. */
+  /**
+   * Whether a waiting process can serve this run or a later one. Each was started with the folders of one run, which are gone if that was cancelled.
+   * Everything else is the same for all runs, unless an agent was installed or upgraded meanwhile.
+   */
   function isUsable({ child, needs }: (typeof standbys)[number], nextRunNeeds: Needs): boolean {
-    const hasSameNeeds = Bun.deepEquals({ ...needs, folders: [] }, { ...nextRunNeeds, folders: [] });
-    return child.isRunning() && hasSameNeeds && needs.folders.every((path) => existsSync(path));
+    const { folders, ...sharedNeeds } = needs;
+    const { folders: _, ...nextSharedNeeds } = nextRunNeeds;
+    return (
+      child.isRunning() && folders.every((path) => existsSync(path)) && Bun.deepEquals(sharedNeeds, nextSharedNeeds)
+    );
   }
 
   return {
@@ -63,10 +69,10 @@ export function createStandby<Needs extends ProcessAccess>(
       takeCount++;
       lastNeeds = needs;
       fillLater();
-      const standbysByUse = Map.groupBy(standbys, (each) => isUsable(each, needs));
-      for (const { child } of standbysByUse.get(false) ?? []) child.kill();
-      const standby = standbysByUse.get(true)?.find((each) => Bun.deepEquals(each.needs.folders, needs.folders));
-      standbys = (standbysByUse.get(true) ?? []).filter((each) => each !== standby);
+      const usable = standbys.filter((each) => isUsable(each, needs));
+      for (const each of standbys) if (!usable.includes(each)) each.child.kill();
+      const standby = usable.find((each) => Bun.deepEquals(each.needs.folders, needs.folders));
+      standbys = usable.filter((each) => each !== standby);
       if (standby) return standby.child;
       const { argv, ...resources } = await commandOf(needs);
       return startProcess(argv, env, resources);

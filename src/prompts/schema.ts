@@ -21,7 +21,10 @@ const templateVars = Nullable(
   Type.Array(Type.String(), { description: "Template variables, in order of first appearance" }),
 );
 
-/** The stored text of the docs that a prompt was proposed from. */
+/**
+ * The stored text of the docs that a prompt was proposed from. `digest`: SHA-256 of the quote. `ownGoal`: the proposed end goal if it repeats words
+ * of the docs.
+ */
 export const StoredBasis = Type.Object({
   url: Type.String({ maxLength: 2000 }),
   line: Type.Integer({ minimum: 1 }),
@@ -29,6 +32,7 @@ export const StoredBasis = Type.Object({
   digest: Type.String(),
   ownGoal: Nullable(Type.String()),
 });
+/** The first run that read the page without the quote, and when, in epoch ms. */
 export const BasisChange = Type.Object({ runId: Id, at: Type.Integer({ minimum: 0 }) });
 
 const basis = Nullable(

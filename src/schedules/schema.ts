@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { scheduleOutcomes } from "../db/tables/schedules.ts";
-import { Prompt, PromptPatch } from "../prompts/schema.ts";
+import { Prompt } from "../prompts/schema.ts";
 import { runExample } from "../runs/schema.ts";
 import { Id, Nullable, OneOf, Time } from "../schema.ts";
 
@@ -74,7 +74,7 @@ export type ScheduleState = Static<typeof ScheduleState>;
 export const TagSchedule = Type.Object(
   {
     tag: Type.String({ minLength: 1, maxLength: 50, description: "All prompts with this tag that are not archived" }),
-    frequency: Type.Required(Type.Pick(PromptPatch, ["frequency"])).properties.frequency,
+    frequency,
   },
   { title: "TagSchedule", examples: [{ tag: "nightly", frequency: "0 3 * * *" }] },
 );

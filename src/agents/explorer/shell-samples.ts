@@ -30,10 +30,10 @@ export function commandsOf(code: string): string | null {
   for (const line of code.split("\n")) {
     const withoutPrompt = line.replace(prompt, "");
     const hasPrompt = withoutPrompt !== line;
-    const isCommand: boolean = hasPrompt || isContinued;
-    if (isCommand) commandLines.push(hasPrompt ? withoutPrompt : line.replace(/^> ?/, ""));
-    if (isCommand) openQuote = quoteAfter(withoutPrompt, hasPrompt ? "" : openQuote);
-    isContinued = isCommand && (line.endsWith("\\") || openQuote !== "");
+    if (!hasPrompt && !isContinued) continue;
+    commandLines.push(hasPrompt ? withoutPrompt : line.replace(/^> ?/, ""));
+    openQuote = quoteAfter(withoutPrompt, hasPrompt ? "" : openQuote);
+    isContinued = line.endsWith("\\") || openQuote !== "";
   }
   return commandLines.length > 0 ? commandLines.join("\n") : null;
 }

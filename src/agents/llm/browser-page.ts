@@ -57,7 +57,7 @@ export function createBrowserDriver({ urlMap, signal, ...options }: BrowserDrive
       try {
         tab = await openTab;
         timer = setTimeout(
-          tab.lose,
+          tab.close,
           actionMs,
           `the action did not finish within ${actionMs / 1000} s, so the browser was closed`,
         );
@@ -65,13 +65,15 @@ export function createBrowserDriver({ urlMap, signal, ...options }: BrowserDrive
         return { value: await Promise.race([work(tab.page), tab.loss]), effects: watch.effects };
       } catch (error) {
         signal.throwIfAborted();
-        if (isUnanswered(error))
-          tab?.lose("the page does not respond, possibly because of an endless script, so the browser was closed");
-        const isLost = error instanceof BrowserLost || isUnanswered(error) || isDisconnected(error);
-        if (!isLost) throw error;
+        if (!(error instanceof BrowserLost || isUnanswered(error) || isDisconnected(error))) throw error;
         openTab = null;
-        tab?.lose("the action was cancelled");
-        throw error instanceof BrowserLost || !tab ? error : await tab.loss.catch((error: unknown) => error);
+        if (error instanceof BrowserLost || !tab) throw error;
+        tab.close(
+          isUnanswered(error)
+            ? "the page does not respond, possibly because of an endless script, so the browser was closed"
+            : "the action was cancelled",
+        );
+        return await tab.loss;
       } finally {
         clearTimeout(timer);
       }
@@ -79,13 +81,16 @@ export function createBrowserDriver({ urlMap, signal, ...options }: BrowserDrive
     /** Closes the browser and waits until its processes are gone. */
     async close(): Promise<void> {
       const tab = await openTab?.catch(() => null);
-      tab?.lose("the session has ended");
+      tab?.close("the session has ended");
       await tab?.closed;
     },
   };
 }
 
-/** Starts a browser. `isMapped`: whether the urlMap maps a URL, if there is one. */
+/**
+ * Starts a browser. `isMapped`: whether the urlMap maps a URL, if there is one. `closed` resolves and `loss` rejects with BrowserLost when it has
+ * exited, for whatever reason.
+ */
 async function startBrowser(
   { openProxy, ...options }: Omit<BrowserDriverOptions, "urlMap">,
   watch: Watch,
@@ -107,7 +112,7 @@ async function startBrowser(
     const pageReady = preparePage(await connect(chromium, messageMs), closeBrowser, watch, isMapped);
     return {
       page: await Promise.race([pageReady, browserLoss.promise]),
-      lose: closeBrowser,
+      close: closeBrowser,
       closed,
       loss: browserLoss.promise,
     };
