@@ -45,7 +45,8 @@ function writeRefusal(folder: string): string | null {
   try {
     const file = openSync(path, "w", 0o600);
     try {
-      writeSync(file, new Uint8Array(probeBytes));
+      // At a position, as SQLite writes: it gets the same answer.
+      writeSync(file, new Uint8Array(probeBytes), 0, probeBytes, 0);
     } finally {
       closeSync(file);
       rmSync(path, { force: true });
