@@ -558,7 +558,7 @@ test("typographic quotes are wrong in programs, but not in their texts", async (
     ]);
 });
 
-test("a page that is sent as a file is no download, whatever its headers say", async () => {
+test("a page that is sent as a file is no download unless its name is sent too", async () => {
   const subjects = async (path: string, body: string, headers = {}) => {
     const routes = {
       "/": boats(`<a href="/open">Open a gate</a> <a href="${path}">List</a>`),
@@ -569,6 +569,8 @@ test("a page that is sent as a file is no download, whatever its headers say", a
   };
   const attachment = { "content-disposition": "attachment" };
   expect(await subjects("/list", `<!doctype html><h1>Gates</h1><p>${prose}</p>`, attachment)).toEqual(["/list"]);
+  const download = { "content-disposition": "attachment; filename=gates.html" };
+  expect(await subjects("/list", `<!doctype html><h1>Gates</h1><p>${prose}</p>`, download)).toEqual([]);
   expect(await subjects("/list.md", `# Gates\n\n${prose}`)).toEqual(["/list.md"]);
   expect(await subjects("/list.bin", prose)).toEqual([]);
 });

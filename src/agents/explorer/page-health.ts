@@ -126,9 +126,13 @@ const unreadableType = (url: string, contentType: string | null): PageFault =>
     "Set the content type of the page, such as text/html or text/markdown.",
   );
 
-/** Whether a page is sent as a file of another kind: HTML, or Markdown by its name. */
-function isPageAsFile({ response: { body, url }, contentType }: Extract<FetchResult, { ok: true }>): boolean {
-  if (isReadable(contentType)) return false;
+/** Names the file of a download: whoever does so means it to be saved. */
+const namedDownload = /^\s*attachment\s*;.*\bfilename\b/i;
+
+/** Whether a page is sent as a file of another kind, without being offered as a download: HTML, or Markdown by its name. */
+function isPageAsFile({ response, contentType }: Extract<FetchResult, { ok: true }>): boolean {
+  const { body, headers, url } = response;
+  if (isReadable(contentType) || namedDownload.test(headers.get("content-disposition") ?? "")) return false;
   if (/\.(?:mdx?|markdown)$/i.test(new URL(url).pathname)) return true;
   return startsLikeHtml(new TextDecoder().decode(body.subarray(0, maxDoctypeBytes)));
 }
