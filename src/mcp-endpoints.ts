@@ -66,17 +66,17 @@ const mcpHooks = (ctx: Context) => ({
 });
 
 /** The SDKs are loaded lazily, because they take longer to load than everything else together, and many services never use MCP. */
-async function loadEndpoint(ctx: Context, features: ServerFeatures, surface?: Surface): Promise<Endpoint> {
+async function loadEndpoint(ctx: Context, offer: ServerFeatures | Surface): Promise<Endpoint> {
   const [{ createEndpoint }, { toSurface }] = await Promise.all([
     import("./mcp/endpoint.ts"),
     import("./mcp/surface.ts"),
   ]);
-  return createEndpoint(ctx, surface ?? toSurface(features));
+  return createEndpoint(ctx, "tools" in offer ? toSurface(offer) : offer);
 }
 
 /** The MCP endpoint for a kind of key, created when one of them first uses it. `surface` replaces the usual one. */
 export function createMcpEndpoints(ctx: Context, surface?: Surface): (caller: Caller) => Promise<Endpoint> {
-  const mainEndpoint = lazy(() => loadEndpoint(ctx, featuresOf(ctx, toTools(ctx)), surface));
+  const mainEndpoint = lazy(() => loadEndpoint(ctx, surface ?? featuresOf(ctx, toTools(ctx))));
   const editorEndpoint = lazy(() => loadEndpoint(ctx, featuresOf(ctx, [...toTools(ctx), ...toEditTools(ctx)])));
   const reporterEndpoint = lazy(() => loadEndpoint(ctx, reporterFeaturesOf(ctx)));
   return (caller) => {

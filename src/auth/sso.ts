@@ -12,6 +12,8 @@ import { recordFailedSignIn, recordSignIn } from "./people.ts";
 import { listUnmetRequirements } from "./sign-in-policy.ts";
 import { removeFactors } from "./two-factor.ts";
 
+type OrgToJoin = { id: string } | { name: string };
+
 const instances = perContext(() => ({ loading: undefined as Promise<BetterAuth> | undefined }));
 
 /** What people call the identity provider; null: none is configured. */
@@ -52,10 +54,10 @@ export async function endSso(ctx: Context, query: Record<string, string>, client
   return { location: response.headers.get("location") ?? `${ctx.baseUrl()}/sign-in?error=none`, cookies };
 }
 
-/** Whether the domain of an email address may join an organization. */
-function mayJoinByDomain({ config }: Context, email: string): boolean {
+/** The organization that the domain of an email address may join; null: none. */
+function orgOfDomain({ config }: Context, email: string): OrgToJoin | null {
   const join = config.people.oidc?.join;
-  return join != null && email.toLowerCase().endsWith(`@${join.domain}`);
+  return join && email.toLowerCase().endsWith(`@${join.domain}`) ? join.org : null;
 }
 
 /** Whether a person is invited, or their domain may join. */
@@ -65,7 +67,7 @@ function mayJoin(ctx: Context, email: string): boolean {
     eq(invitations.status, "pending"),
     gt(invitations.expiresAt, new Date(ctx.now())),
   );
-  return mayJoinByDomain(ctx, email) || ctx.db.select().from(invitations).where(where).get() !== undefined;
+  return orgOfDomain(ctx, email) !== null || ctx.db.select().from(invitations).where(where).get() !== undefined;
 }
 
 /**
@@ -105,7 +107,7 @@ async function loadBetterAuthWithSso(ctx: Context): Promise<BetterAuth> {
 }
 
 /** The organization that everyone of a domain joins; null, with a warning, if it doesn't exist or its policy doesn't allow the address. */
-function findOrgToJoin(ctx: Context, idOrName: { id: string } | { name: string }, email: string): OrgId | null {
+function findOrgToJoin(ctx: Context, idOrName: OrgToJoin, email: string): OrgId | null {
   const where = "id" in idOrName ? eq(orgs.id, idOrName.id) : eq(orgs.name, idOrName.name);
   const org = ctx.db.select().from(orgs).where(where).get();
   if (!org) {
@@ -121,9 +123,8 @@ function findOrgToJoin(ctx: Context, idOrName: { id: string } | { name: string }
 
 /** Makes a person of the domain a member of its organization. */
 function joinByDomain(ctx: Context, person: { id: string; name: string; email: string }): void {
-  const { oidc } = ctx.config.people;
-  if (!oidc?.join || !mayJoinByDomain(ctx, person.email)) return;
-  const orgId = findOrgToJoin(ctx, oidc.join.org, person.email);
+  const orgToJoin = orgOfDomain(ctx, person.email);
+  const orgId = orgToJoin && findOrgToJoin(ctx, orgToJoin, person.email);
   if (orgId === null) return;
   const createdAt = ctx.now();
   const row = {

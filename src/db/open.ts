@@ -33,15 +33,18 @@ type OpenOptions = {
  * The order of the pragmas matters: without a busy timeout the change to WAL fails when another process is starting.
  */
 export function openDb(dataDir: string, options: OpenOptions = {}): Db {
-  if (dataDir !== ":memory:") makeFolder(dataDir);
-  const path = dataDir === ":memory:" ? dataDir : join(dataDir, "evald.db");
-  if (dataDir !== ":memory:") makePrivate(path);
+  const isInMemory = dataDir === ":memory:";
+  const path = isInMemory ? dataDir : join(dataDir, "evald.db");
+  if (!isInMemory) {
+    makeFolder(dataDir);
+    makePrivate(path);
+  }
   const client = explainOpenErrors(path, "Restore a backup", () => new Database(path, { create: true }));
   client.run(`pragma busy_timeout = ${maxWaitMs}`);
   explainOpenErrors(path, "Restore a backup", () => changeToWal(client));
   const db = configureWriter(client);
   explainOpenErrors(path, "Restore a backup", () => migrate(db, options));
-  if (dataDir !== ":memory:") rememberFiles(client);
+  if (!isInMemory) rememberFiles(client);
   return db;
 }
 

@@ -72,10 +72,12 @@ const runCompletedBefore = statement((db) =>
 /** Deletes in batches, with pauses as long as the batches in between. `deleteBatch` returns its number of rows. Returns that of all. */
 async function deleteInBatches(db: Db, stop: AbortSignal, deleteBatch: (tx: Tx) => number): Promise<number> {
   let deleted = 0;
-  for (let rows = batchRows; rows === batchRows && !stop.aborted; deleted += rows) {
+  while (!stop.aborted) {
     const startedAt = performance.now();
-    rows = transaction(db, deleteBatch);
+    const rows = transaction(db, deleteBatch);
+    deleted += rows;
     await Bun.sleep(performance.now() - startedAt);
+    if (rows < batchRows) break;
   }
   return deleted;
 }

@@ -116,15 +116,15 @@ function wordsOf({ $client }: Db, personId: string, current: string[]): string[]
 /** Forgets a person everywhere. False: it was stopped. */
 async function forget(db: Db, person: ForgottenPerson, stop: AbortSignal): Promise<boolean> {
   for (const forgetPart of forgetting) {
-    let after: number | null = 0;
+    let after = 0;
     const step = () => {
-      after = forgetPart(db, person, after ?? 0);
-      return after !== null;
+      const last = forgetPart(db, person, after);
+      after = last ?? after;
+      return last !== null;
     };
-    for (let isMoreLeft = true; isMoreLeft; ) {
+    do {
       if (stop.aborted) return false;
-      isMoreLeft = await takeTurn(db, step);
-    }
+    } while (await takeTurn(db, step));
   }
   return true;
 }
@@ -230,6 +230,7 @@ const forgetInAuditLog: Forget = (db, person, after) => {
       where ${part} and ${isInScope} and actor_kind = 'person' and actor_id = $person`,
     )
     .run(parameters);
+  // What an entry is about: the person, an invitation of them, or something whose name is theirs or that mentions their address.
   $client
     .query(
       `update audit_entries set target_name = iif(target_name is null, null, $placeholder), changes = null

@@ -69,14 +69,14 @@ function importBundles(
   const imported: ImportResult = { rows: {}, there: 0, scheduled: 0, paused: 0, keptSettings: [], omitted };
   let timeZone = timeZoneOf(db, org);
   for (const bundle of bundlesOf(file)) {
-    const [settings] = bundle;
-    if (settings?.type === "organization") {
-      if (hasPrompts(db, org)) imported.keptSettings = differingSettings(db, org, settings.row);
-      else timeZone = String(settings.row.timeZone);
+    const [first] = bundle;
+    if (first?.type === "organization") {
+      if (hasPrompts(db, org)) imported.keptSettings = differingSettings(db, org, first.row);
+      else timeZone = String(first.row.timeZone);
     }
     const [firstStored] = bundle.filter((line) => isStored(db, org, line));
     // If the first row is there, which of a run is the run itself, all others are too.
-    if (firstStored === bundle[0]) {
+    if (firstStored === first) {
       imported.there += bundle.length;
       continue;
     }
@@ -143,10 +143,10 @@ const insertByType = new Map(rowTypes.map((type) => [type, insertStatement(shape
 /** Stores bundles in one transaction. */
 function storeBundles(ctx: Context, org: OrgId, bundles: Bundle[], { isPaused = false }: ImportOptions): void {
   const { db } = ctx;
-  const store = (tx: Tx, { type, row }: Line) => {
+  const store = (tx: Tx, line: Line) => {
+    const { type, row } = line;
     if (type === "organization") tx.update(orgs).set(toSettings(row)).where(eq(orgs.id, org)).run();
-    else if (type === "prompt") insertPrompt(ctx, org, row, isPaused);
-    else insertByType.get(type)?.(db)(toStored(ctx, org, type, row));
+    else insertByType.get(type)?.(db)(toStored(ctx, org, line, isPaused));
   };
   try {
     transaction(db, (tx) => {
@@ -173,18 +173,18 @@ function toColumns(org: OrgId, type: RowType, row: ImportedRow): Record<string, 
   return { ...Object.fromEntries([...columns, ...others]), orgId: org };
 }
 
-function insertPrompt(ctx: Context, org: OrgId, row: ImportedRow, isPaused: boolean): void {
-  const { id, frequency } = row as unknown as typeof prompts.$inferSelect;
-  const isActive = frequency !== null && isScheduled(row);
-  const schedule = isActive && !isPaused ? scheduleOf(ctx, { id, orgId: org, status: "active", frequency }) : null;
-  const nextEvaluationAt = schedule && nextTime(schedule, ctx.now());
-  const state = isActive && isPaused ? { status: "paused" } : {};
-  insertByType.get("prompt")?.(ctx.db)({ ...toColumns(org, "prompt", row), nextEvaluationAt, ...state });
+/** What decides when an imported prompt runs next. */
+function toScheduleState(ctx: Context, org: OrgId, row: ImportedRow, isPaused: boolean) {
+  if (isPaused && isScheduled(row)) return { status: "paused", nextEvaluationAt: null };
+  const { id, status, frequency } = row as unknown as typeof prompts.$inferSelect;
+  const schedule = scheduleOf(ctx, { id, orgId: org, status, frequency });
+  return { nextEvaluationAt: schedule && nextTime(schedule, ctx.now()) };
 }
 
 /** Turns an imported row into the row to store. */
-function toStored(ctx: Context, org: OrgId, type: RowType, row: ImportedRow): Record<string, unknown> {
+function toStored(ctx: Context, org: OrgId, { type, row }: Line, isPaused: boolean): Record<string, unknown> {
   const columns = toColumns(org, type, row);
+  if (type === "prompt") return { ...columns, ...toScheduleState(ctx, org, row, isPaused) };
   // Triggers set it from the runs that follow.
   if (type === "eval_request") return { ...columns, status: "pending" };
   if (type === "artifact" || type === "archive") return { ...columns, data: Buffer.from(String(row.data), "base64") };

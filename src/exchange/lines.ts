@@ -3,7 +3,7 @@ import { closeSync, openSync, readSync } from "node:fs";
 import { type TSchema, Type } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { Value } from "@sinclair/typebox/value";
-import { AppError, badRequest } from "../errors.ts";
+import { AppError, badRequest, reasonOf } from "../errors.ts";
 import { parseJson } from "../http/body.ts";
 import { invalidInput, Nullable } from "../schema.ts";
 import { formatVersion, labelOf, type RowType, rowTypes, schemaOf } from "./rows.ts";
@@ -126,8 +126,7 @@ function* textLinesOf(file: string): Generator<{ text: string; isWhole: boolean 
   const decoder = new TextDecoder("utf-8", { fatal: true });
   const chunk = Buffer.alloc(256 * 1024);
   const descriptor = withReadErrors(file, () => openSync(file, "r"));
-  let partial: Buffer[] = [];
-  let length = 0;
+  let partial = Buffer.alloc(0);
   let lineNumber = 1;
   const decode = (bytes: Buffer) => {
     try {
@@ -144,20 +143,18 @@ function* textLinesOf(file: string): Generator<{ text: string; isWhole: boolean 
       if (read === 0) break;
       let from = 0;
       for (let newline = chunk.indexOf("\n"); newline >= 0 && newline < read; newline = chunk.indexOf("\n", from)) {
-        yield { text: decode(Buffer.concat([...partial, chunk.subarray(from, newline)])), isWhole: true };
+        yield { text: decode(Buffer.concat([partial, chunk.subarray(from, newline)])), isWhole: true };
         from = newline + 1;
-        partial = [];
-        length = 0;
+        partial = Buffer.alloc(0);
         lineNumber++;
       }
-      partial.push(Buffer.from(chunk.subarray(from, read)));
-      length += read - from;
-      if (length > maxLineBytes)
+      partial = Buffer.concat([partial, chunk.subarray(from, read)]);
+      if (partial.length > maxLineBytes)
         throw badRequest(
           `Line ${lineNumber}: the line is longer than ${maxLineBytes / 1024 / 1024} MiB. The file is damaged; export it again.`,
         );
     }
-    if (length > 0) yield { text: Buffer.concat(partial).toString(), isWhole: false };
+    if (partial.length > 0) yield { text: partial.toString(), isWhole: false };
   } finally {
     closeSync(descriptor);
   }
@@ -167,7 +164,6 @@ function withReadErrors(file: string, read: () => number): number {
   try {
     return read();
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw badRequest(`${file} cannot be read (${reason}). Pass a file created by evald export.`);
+    throw badRequest(`${file} cannot be read (${reasonOf(error)}). Pass a file created by evald export.`);
   }
 }

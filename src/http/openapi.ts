@@ -185,6 +185,7 @@ function toOperation(operation: JsonObject, schemas: JsonObject): JsonObject {
 
 /** Moves the description from the schema to the parameter, where OpenAPI readers look for it. */
 function toParameter(parameter: JsonObject): JsonObject {
+  // A body has each schema that parameters share, so the copy of the parameter is dropped.
   const { description, ...schema } = share(parameter.schema ?? {}, {}) as JsonObject;
   const name = String(parameter.name);
   return {
@@ -249,8 +250,10 @@ function share(value: Json, schemas: JsonObject): Json {
   const { title, ...schema } = titled;
   if (typeof title !== "string" || !("type" in schema || "anyOf" in schema)) return titled;
   const reference = { $ref: `#/components/schemas/${title}` };
-  schemas[title] = schema;
-  if (!Array.isArray(schema.type) || !schema.type.includes("null")) return reference;
+  if (!Array.isArray(schema.type) || !schema.type.includes("null")) {
+    schemas[title] = schema;
+    return reference;
+  }
   // The shared schema is that of the value: whether it may be null depends on where it is used.
   const types = schema.type.filter((each) => each !== "null");
   schemas[title] = { ...schema, type: types.length === 1 ? (types[0] as Json) : types };

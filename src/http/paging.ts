@@ -50,15 +50,17 @@ const numberPatterns: Record<string, RegExp> = {
  * converted: anything else is left as it is, for the schema to reject. Throws bad_request for a repeated key.
  */
 export function readQueryNumbers(query: Record<string, unknown>, url: string): void {
-  const search = url.includes("?") ? (url.split("?", 2)[1]?.split("#", 1)[0] ?? "") : "";
+  const search = url.split("?", 2)[1]?.split("#", 1)[0] ?? "";
   if (search === "") return;
   const keys = search
     .split("&")
     .map((pair) => pair.split("=", 1)[0] ?? "")
     .map((key) => decodePercent(key.replaceAll("+", " ")) ?? key);
   const keysBefore = new Set<string>();
-  const repeated = keys.find((key) => keysBefore.size === keysBefore.add(key).size);
-  if (repeated !== undefined) throw invalidField(repeated, "given more than once; send it once");
+  for (const key of keys) {
+    if (keysBefore.has(key)) throw invalidField(key, "given more than once; send it once");
+    keysBefore.add(key);
+  }
   for (const [key, pattern] of Object.entries(numberPatterns)) {
     const value = query[key];
     if (key === "offset" && (value === "" || value === "null")) query[key] = 0;

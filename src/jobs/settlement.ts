@@ -74,13 +74,14 @@ export function settleFailure(settlement: Settlement, tx: Tx, lease: Lease, fail
     const { retryAfterMs: delayMs, message: reason } = failure;
     return requeue(settlement, tx, lease, { outcome: "released", counter: null, delayMs, reason, isWaiting: true });
   }
-  const counter = failure.retry === "fault" ? "faults" : "spent";
-  const { backoffMs = counter === "faults" ? defaultFaultBackoff : defaultBackoff } = settlement;
+  const isFault = failure.retry === "fault";
+  const counter = isFault ? "faults" : "spent";
+  const failures = lease[counter] + 1;
+  const maxFailures = isFault ? maxFaults : lease.maxAttempts;
+  if (failure.retry === "never" || failures >= maxFailures) return failJob(settlement, tx, lease, failure);
   const { maxRetryAfterMs = defaultMaxRetryAfterMs } = settlement;
-  const earlierFailures = counter === "faults" ? lease.faults : lease.spent;
-  const maxFailures = counter === "faults" ? maxFaults : lease.maxAttempts;
-  if (failure.retry === "never" || earlierFailures + 1 >= maxFailures) return failJob(settlement, tx, lease, failure);
-  const delayMs = Math.max(Math.min(failure.retryAfterMs, maxRetryAfterMs), backoffMs(earlierFailures + 1));
+  const { backoffMs = isFault ? defaultFaultBackoff : defaultBackoff } = settlement;
+  const delayMs = Math.max(Math.min(failure.retryAfterMs, maxRetryAfterMs), backoffMs(failures));
   return requeue(settlement, tx, lease, { outcome: "retried", counter, delayMs, reason: failure.message });
 }
 

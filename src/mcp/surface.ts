@@ -151,7 +151,6 @@ function withoutKeys(value: Json, without: string[]): Json {
   const isEmpty = (key: string, item: Json) => key === "properties" && Object.keys(item as object).length === 0;
   const entries = Object.entries(value).filter(([key, item]) => !without.includes(key) && !isEmpty(key, item));
   const shortened = entries.map(([key, item]) => {
-    if (key === "enum") return [key, item];
     // The keys are names of fields, which may be `title` as well.
     if (key === "properties") return [key, mapValues(item as JsonObject, (each) => withoutKeys(each, without))];
     return [key, withoutKeys(item, without)];

@@ -2,6 +2,7 @@ import type { TSchema } from "@sinclair/typebox";
 import type { GatewaySession } from "../agents/gateway/gateway.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
 import type { Context } from "../context.ts";
+import { reasonOf } from "../errors.ts";
 import { parseJsonObject } from "../grading/judge/judge.ts";
 import { readRetryAfter } from "../net/retry-after.ts";
 
@@ -22,7 +23,7 @@ type Generation = {
 /** A schema as plain JSON, without TypeBox's own symbols. */
 export const plainSchema = (schema: TSchema): object => JSON.parse(JSON.stringify(schema));
 
-/** One JSON object from a model without tools, or the error of the call. Not every model follows the schema. Throws what `stop` carries. */
+/** One JSON object from a model without tools (undefined: its text has none), or the error of the call. Not every model follows the schema. Throws what `stop` carries. */
 export async function generate(
   ctx: Context,
   { access, gatewaySession, schema, instructions, messages, stop }: Generation,
@@ -44,11 +45,10 @@ export async function generate(
     return { output, text: JSON.stringify(output) };
   } catch (error) {
     stop.throwIfAborted();
-    if (NoObjectGeneratedError.isInstance(error)) {
-      const text = error.text ?? "";
-      return { output: parseJsonObject(text), text };
-    }
-    return NoOutputGeneratedError.isInstance(error) ? { output: parseJsonObject(""), text: "" } : { error };
+    if (NoOutputGeneratedError.isInstance(error)) return { output: undefined, text: "" };
+    if (!NoObjectGeneratedError.isInstance(error)) return { error };
+    const text = error.text ?? "";
+    return { output: parseJsonObject(text), text };
   }
 }
 
@@ -63,7 +63,7 @@ export function readFailure(
   };
   return {
     status: statusCode ?? null,
-    message: error instanceof Error ? error.message : String(error),
+    message: reasonOf(error),
     retryAfterMs: readRetryAfter(responseHeaders?.["retry-after"] ?? null, nowMs) ?? 0,
   };
 }

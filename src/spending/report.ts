@@ -102,19 +102,13 @@ function getFailedRuns({ db }: Context, org: OrgId, { from, until }: Month): Spe
     spentUsd: round(total.usd, 6),
     mostExpensive: rows
       .sort((a, b) => ids.indexOf(a.run.id) - ids.indexOf(b.run.id))
-      .flatMap(({ run: { id, promptId, agent, failureCause, spentUsd, createdAt }, ...prompt }) =>
-        failureCause === null
-          ? []
-          : [
-              {
-                runId: id,
-                prompt: { id: promptId, title: titleOf(prompt) },
-                agent,
-                cause: failureCause,
-                spentUsd: round(spentUsd ?? 0, 6),
-                createdAt: toIso(createdAt),
-              },
-            ],
-      ),
+      .map(({ run: { id, promptId, agent, failureCause, spentUsd, createdAt }, ...prompt }) => ({
+        runId: id,
+        prompt: { id: promptId, title: titleOf(prompt) },
+        agent,
+        cause: failureCause ?? "",
+        spentUsd: round(spentUsd ?? 0, 6),
+        createdAt: toIso(createdAt),
+      })),
   };
 }

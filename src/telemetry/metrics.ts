@@ -73,12 +73,7 @@ const attemptOfJob = statement((db) =>
 
 const endOfRun = statement((db) =>
   db
-    .select({
-      status: runs.status,
-      cause: runs.failureCause,
-      outcome: reports.outcome,
-      completedAt: runs.completedAt,
-    })
+    .select({ status: runs.status, cause: runs.failureCause, outcome: reports.outcome, completedAt: runs.completedAt })
     .from(runs)
     .leftJoin(reports, eq(reports.runId, runs.id))
     .where(eq(runs.id, sql.placeholder("run"))),

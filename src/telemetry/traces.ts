@@ -95,8 +95,10 @@ async function sendNext(traces: TraceExport): Promise<number> {
   if (id === undefined) return idleMs;
   try {
     const run = await readRun(ctx, id);
-    for (const body of run ? toTraceRequests(run, settings.withContent) : []) await send(traces, body);
-    if (run) metrics?.counters.traces.inc({ result: "sent" });
+    if (run) {
+      for (const body of toTraceRequests(run, settings.withContent)) await send(traces, body);
+      metrics?.counters.traces.inc({ result: "sent" });
+    }
   } catch (error) {
     if (stopController.signal.aborted) return idleMs;
     if (!(error instanceof RejectedError)) {
