@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import { createGunzip } from "node:zlib";
-import { AppError, invalidField } from "../errors.ts";
+import { AppError, invalidField, reasonOf } from "../errors.ts";
 import { loadTar } from "../lazy-packages.ts";
 
 /** Size of a compressed file: its base64 fits into one line of an export. */
@@ -135,8 +135,8 @@ export async function checkArchive(
   try {
     files = await countFiles(data);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw invalidField(field, error instanceof ArchiveProblem ? why : `the archive can't be read: ${why}`);
+    const reason = reasonOf(error);
+    throw invalidField(field, error instanceof ArchiveProblem ? reason : `the archive can't be read: ${reason}`);
   }
   if (files === 0) throw invalidField(field, "the archive contains no files");
   return { data, files };

@@ -35,7 +35,7 @@ export function createArchive(
   const digest = new Bun.CryptoHasher("sha256").update(data).digest("hex");
   const existing = findArchiveByDigest(ctx, org, digest);
   const usedAt = kind === "site" ? ctx.now() : null;
-  // What a workspace starts with is kept, even if it was uploaded as a site before.
+  // A site that is uploaded again is kept for another 7 days. As the start of a workspace, it is kept for good.
   if (existing?.kind === "site")
     transaction(db, (tx) => tx.update(archives).set({ kind, usedAt }).where(whereArchive(org, existing.id)).run());
   if (existing) return toArchive(findArchive(ctx, org, existing.id) ?? existing);

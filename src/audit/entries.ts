@@ -2,7 +2,7 @@ import type { Context, OrgId } from "../context.ts";
 import { insertStatement } from "../db/rows.ts";
 import { type AuditChange, type actorKinds, auditEntries } from "../db/tables/audit.ts";
 import { addressOf, normalizeIp } from "../http/address.ts";
-import { type Caller, findRequestState } from "../http/caller.ts";
+import { type Caller, findRequestState, isCommandLine } from "../http/caller.ts";
 import { findCurrentRequest } from "../http/current-request.ts";
 import { createRedaction } from "../redaction/redaction.ts";
 import { mapTexts } from "../redaction/texts.ts";
@@ -55,7 +55,7 @@ export function recordAudit(
 function toActor({ operator }: Context, request: Request | undefined): Actor {
   const { actor, caller } = (request && findRequestState(request)) ?? {};
   if (actor) return actor;
-  if (caller && caller.keyId !== "") return toActorOfKey(caller);
+  if (caller && !isCommandLine(caller)) return toActorOfKey(caller);
   if (operator !== null) return { kind: "operator", id: null, name: operator };
   return request ? { kind: "anonymous", id: null, name: "" } : { kind: "service", id: null, name: "evald" };
 }

@@ -138,7 +138,8 @@ export const acceptInvitation = (
         "forbidden",
         "Members of this organization sign in with the identity provider. Do so to join.",
       );
-    const cookies = signedIn ? [] : await registerOrSignIn(ctx, { name, email, password }, client, isMailed);
+    const person = { name, email, password };
+    const cookies = signedIn ? [] : await registerOrSignIn(ctx, person, client, { isProven: isMailed });
     const { api } = await loadBetterAuth(ctx);
     const headers = toHeaders(signedIn ? client : withCookies(client, cookies));
     await withAppErrors(api.acceptInvitation({ body: { invitationId: id }, headers }));

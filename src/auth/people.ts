@@ -57,9 +57,9 @@ export function recordAuditOfPerson(
   action: AuditAction,
   changes: AuditChange[] = [],
 ): void {
-  const orgs = listMemberships(ctx, person.id).map(({ org }) => org);
+  const orgIds = listMemberships(ctx, person.id).map(({ org }) => org);
   transaction(ctx.db, () => {
-    for (const org of orgs.length === 0 ? [null] : orgs) recordAudit(ctx, org, action, person, changes);
+    for (const org of orgIds.length === 0 ? [null] : orgIds) recordAudit(ctx, org, action, person, changes);
   });
 }
 
@@ -136,13 +136,8 @@ export async function findSignedIn(ctx: Context, client: Client) {
   const { id, name, email } = user;
   const chosenOrg = session.activeOrganizationId ?? null;
   const method = session.method as SignInMethod;
-  const signedIn: SignedIn = {
-    person: { id, name, email },
-    signInId: session.id,
-    token: session.token,
-    method,
-    chosenOrg,
-  };
+  const person = { id, name, email };
+  const signedIn: SignedIn = { person, signInId: session.id, token: session.token, method, chosenOrg };
   return { signedIn, cookies };
 }
 
@@ -184,7 +179,7 @@ export async function registerOrSignIn(
   ctx: Context,
   { name, email, password }: NewPerson,
   client: Client,
-  isProven: boolean,
+  { isProven }: { isProven: boolean },
 ): Promise<string[]> {
   const address = toEmail(email);
   if (findPerson(ctx, address)) return await signIn(ctx, address, password, client);
@@ -195,11 +190,7 @@ export async function registerOrSignIn(
     { name: trimmedName, email: address, emailVerified: isProven },
     { method: "email-password" },
   );
-  await internalAdapter.linkAccount({
-    userId: person.id,
-    accountId: person.id,
-    providerId: "credential",
-    password: hash,
-  });
+  const account = { userId: person.id, accountId: person.id, providerId: "credential", password: hash };
+  await internalAdapter.linkAccount(account);
   return await signIn(ctx, address, password, client);
 }

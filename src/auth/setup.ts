@@ -73,7 +73,7 @@ export const createFirstOwner = (
     }
     // Before the account is created: a form with a wrong name must change nothing.
     if (orgName !== undefined) checkOrgName(ctx, org, orgName);
-    const cookies = await registerOrSignIn(ctx, person, client, false);
+    const cookies = await registerOrSignIn(ctx, person, client, { isProven: false });
     const owner = (await findSignedIn(ctx, withCookies(client, cookies))).signedIn as SignedIn;
     await addOwner(ctx, org, owner);
     if (orgName !== undefined) updateOrgAsPerson(ctx, org, { name: orgName });

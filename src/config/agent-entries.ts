@@ -16,6 +16,7 @@ const maxProblems = 20;
 export function parseAgentEntries(value: string): AgentEntry[] {
   if (value === "") return [];
   const entries = readEntries(value).flatMap(({ source, content }) => checkEntries(content, source));
+  // An agent with `acp` can also be started over that protocol, under a second ID.
   const ids = entries.flatMap(({ id, acp }) => (acp ? [id, `${id}-acp`] : [id]));
   const duplicate = ids.find((id, i) => ids.indexOf(id) !== i);
   if (duplicate !== undefined) throw new ConfigError(`${syntax}: the id ${duplicate} is used twice; rename one`);
@@ -128,7 +129,8 @@ function findContradictions(entry: AgentEntry): string[] {
   const settings = mcp && files[mcp.file];
   // All other formats are JSON.
   const isToml = mcp?.format === "codex";
-  if (mcp && settings !== undefined && isToml === isObject(settings))
+  const isUsable = isToml ? !isObject(settings) : isObject(settings);
+  if (mcp && settings !== undefined && !isUsable)
     problems.push(
       `files.${mcp.file} must be ${isToml ? "text" : "an object"}, because the MCP servers in the format ${mcp.format} are added to it`,
     );

@@ -102,7 +102,7 @@ const Mcp = Type.Object(
   { additionalProperties: false },
 );
 
-/** The values of `provider` by its two forms. */
+/** Several providers, each with the values of its placeholders. */
 const ProviderValues = Type.Partial(
   Type.Object(
     Object.fromEntries(modelProviders.map((provider) => [provider, mapOf(Type.String())])) as Record<

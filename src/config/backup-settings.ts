@@ -71,6 +71,7 @@ function parseSchedule(value: string): string {
   const [, hour, minute] = /^(\d|[01]\d|2[0-3]):([0-5]\d)$/.exec(cron) ?? [];
   // The check of an expression loads time zones, which takes 8 ms: too much for the default at every start.
   if (hour !== undefined) return `${Number(minute)} ${Number(hour)} * * *`;
+  // A preset such as `daily` takes its time from the ID of a prompt.
   const isPreset = /^[a-z]+$/.test(cron);
   if (isPreset || frequencyProblem(cron) !== null)
     return throwExpected("a time of day such as 03:00, or a five-field cron expression in UTC such as 0 */6 * * *");

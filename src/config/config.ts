@@ -260,7 +260,7 @@ export const settingTable = listSettings(settings);
 export type Config = ReturnType<typeof readConfig>;
 
 /**
- * Reads the settings from an environment. `options`: the command line options that set some of them, by the name of the setting.
+ * Reads the settings from an environment. `options`: as in `readSettings`.
  * Throws ConfigError for the first invalid value, which it quotes, and for an unknown `EVALD_` name.
  */
 export function readConfig(env: Record<string, string | undefined>, options: Record<string, string> = {}) {

@@ -1,5 +1,5 @@
 import { ConfigError } from "../errors.ts";
-import { httpUrl } from "../schema.ts";
+import { httpUrl, isId } from "../schema.ts";
 import { parseFlag, type SettingValues, setting, throwExpected } from "./setting.ts";
 
 /** The users with an email address of a domain, and the organization that they join automatically. */
@@ -7,15 +7,13 @@ type OidcJoin = { domain: string; org: { id: string } | { name: string } };
 
 const trimText = (value: string) => value.trim();
 
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
 /** A domain and its organization, by id or name; null if empty. */
 function parseOidcJoin(value: string): OidcJoin | null {
   if (value === "") return null;
   const [, domain = "", organization = ""] = /^([a-z0-9-]+(?:\.[a-z0-9-]+)+)=(.*\S.*)$/i.exec(value.trim()) ?? [];
   if (domain === "") return throwExpected("a domain and an organization, such as example.com=Acme");
   const name = organization.trim();
-  return { domain: domain.toLowerCase(), org: uuid.test(name) ? { id: name.toLowerCase() } : { name } };
+  return { domain: domain.toLowerCase(), org: isId(name) ? { id: name.toLowerCase() } : { name } };
 }
 
 const isSmtp = (value: string) => /^smtps?:$/.test(URL.parse(value)?.protocol ?? "");

@@ -54,6 +54,7 @@ export function countDeleted({ db }: Context, org: OrgId, promptId?: string): De
   const ofOrg = db.select({ n: count() }).from(prompts).where(eq(prompts.orgId, org));
   return {
     prompts: promptId === undefined ? (ofOrg.get()?.n ?? 0) : 1,
+    // `any` counts the runs without a report, too.
     runs: sumOf(eq(runCounts.reportStatus, "any")),
     reports: sumOf(ne(runCounts.reportStatus, "any")),
   };
@@ -95,6 +96,7 @@ export async function deletePrompt(ctx: Context, org: OrgId, id: string, deleted
   });
   stopEndedRuns(ctx, ended);
   ctx.signals.scheduleChanged.emit();
+  // The loop that erases also cancels the runs that have not started.
   ctx.signals.erasureDue.emit();
   return toDeletion(deletion);
 }
@@ -221,9 +223,10 @@ function unhideRun(ctx: Context, tx: Tx, { id, subjectId, ofPrompt }: DeletionRo
   };
   if (report) countChange(ctx, tx, report.id, show, { announces: false });
   else show();
-  tx.delete(runCounts).where(eq(runCounts.promptId, run.promptId)).run();
-  tx.run(sql`delete from eval_counts where prompt_id = ${run.promptId}`);
-  tx.delete(prompts).where(eq(prompts.id, run.promptId)).run();
+  const { promptId: hidingPromptId } = run;
+  tx.delete(runCounts).where(eq(runCounts.promptId, hidingPromptId)).run();
+  tx.run(sql`delete from eval_counts where prompt_id = ${hidingPromptId}`);
+  tx.delete(prompts).where(eq(prompts.id, hidingPromptId)).run();
 }
 
 /** Erases what was deleted now, rather than when its time to be restored is over. Throws not_found, and conflict if it was restored. */

@@ -162,14 +162,14 @@ export function eraseFromOrg(db: Db, orgId: string): boolean {
   if (eraseNotification(db, ofOrg, orgId) || eraseRegrade(db, ofOrg, orgId) || eraseProposalSet(db, ofOrg, orgId))
     return true;
   for (const { name, isIndexedByOrg } of erasableTables(db))
-    if (isIndexedByOrg && !erasedLast.has(name) && eraseBatch(db, name, "org_id = ?", orgId)) return true;
+    if (isIndexedByOrg && !erasedLast.has(name) && eraseBatch(db, name, ofOrg, orgId)) return true;
   execute(db, "update sign_ins set org_id = null where org_id = ?", orgId);
   execute(db, "delete from pauses where kind = 'organization' and subject = ?", orgId);
   // A trigger added its members when they were erased.
   execute(db, "delete from former_members where org_id = ?", orgId);
   execute(db, "delete from orgs where id = ?", orgId);
   // Entries are kept while their organization exists.
-  return eraseBatch(db, "audit_entries", "org_id = ?", orgId);
+  return eraseBatch(db, "audit_entries", ofOrg, orgId);
 }
 
 /** Ends that an erased organization is hidden. */

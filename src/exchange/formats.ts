@@ -13,7 +13,9 @@ import { withoutUrlMapTokens } from "../net/mapping.ts";
 import { titleText } from "../prompts/lists.ts";
 import { titleOf } from "../reports/labels.ts";
 import { reportMarkdown } from "../reports/markdown.ts";
+import type { ReportRow } from "../reports/report-row.ts";
 import { getReport } from "../reports/reports.ts";
+import type { RunRow } from "../runs/run-row.ts";
 import { toIso } from "../schema.ts";
 import { inSpan, type Span } from "./reading.ts";
 
@@ -96,12 +98,7 @@ function* results(ctx: Context, span: Span, where?: SQL) {
   }
 }
 
-type ReportResult = {
-  run: typeof runs.$inferSelect;
-  report: typeof reports.$inferSelect;
-  title: string | null;
-  frictions: number;
-};
+type ReportResult = { run: RunRow; report: ReportRow; title: string | null; frictions: number };
 
 type CsvColumn = [name: string, toCell: (result: ReportResult) => string | number | null];
 
@@ -140,11 +137,7 @@ const csvColumns: CsvColumn[] = [
   ["keyFinding", ({ report }) => report.keyFinding],
 ];
 
-function toCase(
-  run: typeof runs.$inferSelect,
-  report: typeof reports.$inferSelect | null,
-  bar: SuccessBar | null,
-): string {
+function toCase(run: RunRow, report: ReportRow | null, bar: SuccessBar | null): string {
   const classname = [run.agent, run.model].filter(Boolean).join(" ");
   const time = report?.metrics.timeSeconds ?? 0;
   const open = `    <testcase${toXmlAttributes({ name: report?.slug ?? run.id, classname, time })}`;
@@ -155,12 +148,10 @@ function toCase(
   return `${open}>\n      <${kind}${toXmlAttributes({ type, message })}>${description}</${kind}>\n    </testcase>\n`;
 }
 
+type Problem = { kind: "error" | "failure"; type: string; message: string };
+
 /** Why a case isn't a success; null if it is one. */
-function problemOf(
-  run: typeof runs.$inferSelect,
-  report: typeof reports.$inferSelect | null,
-  bar: SuccessBar | null,
-): { kind: "error" | "failure"; type: string; message: string } | null {
+function problemOf(run: RunRow, report: ReportRow | null, bar: SuccessBar | null): Problem | null {
   if (report === null) return { kind: "error", type: run.failureCause ?? "", message: toFailureReason(run) ?? "" };
   const { outcome, score, scope, nullNotice, keyFinding } = report;
   if (score === null) return { kind: "error", type: outcome, message: nullNotice ?? "" };

@@ -10,7 +10,7 @@ const defaultMaxBytes = mib;
  */
 export const maxPublicBytes = 64 * 1024;
 const maxDepth = 64;
-const maxValues = 20_000;
+const maxBodyValues = 20_000;
 
 /** Bun returns a bare 413 for a longer body. Up to this size, the app responds with an error body. */
 export const maxRequestBodySize = 16 * defaultMaxBytes;
@@ -82,7 +82,7 @@ export function tooLarge(max: number, what = "request body"): AppError {
 
 /** Reads a JSON body that has no schema. Throws bad_request, too_large. */
 export const readJson = async (request: Request): Promise<unknown> =>
-  parseJson(await readText(request), "body", maxValues);
+  parseJson(await readText(request), "body", maxBodyValues);
 
 /** Reads the body as text. Throws too_large, unavailable. */
 async function readText(request: Request): Promise<string> {

@@ -6,6 +6,7 @@ import { includesScope, type KeyScope } from "./operation.ts";
 /** What the API key of a request grants. */
 export type Caller = {
   org: OrgId;
+  /** Empty: a command on the server's machine, which needs no key. */
   keyId: string;
   name: string;
   /** null: all but those that a key must name. */

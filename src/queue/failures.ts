@@ -28,8 +28,8 @@ type Failure = {
   destinationId: string | null;
 };
 
-/** The idempotency key of the run that retries a failed one. */
-const retryKeyOf = (runId: string) => `retry-${runId}`;
+/** Before the ID of a failed run: the idempotency key of the run that retries it. */
+const retryPrefix = "retry-";
 
 const statements = perConnection(({ $client }: Db) => ({
   runs: $client.prepare<Failure, [since: string, limit: number]>(
@@ -38,7 +38,7 @@ const statements = perConnection(({ $client }: Db) => ({
     from runs r indexed by runs_failed_newest join orgs o on o.id = r.org_id
     where r.status = 'failed' and r.id >= ? and r.failure_cause != 'cancelled'
       and r.prompt_id not in (select prompt_id from deleted_prompts) and not exists (
-      select 1 from runs retry where retry.org_id = r.org_id and retry.idempotency_key = 'retry-' || r.id)
+      select 1 from runs retry where retry.org_id = r.org_id and retry.idempotency_key = '${retryPrefix}' || r.id)
     order by r.id desc limit ?`,
   ),
   deliveries: $client.prepare<Failure, [since: string, limit: number]>(
@@ -97,7 +97,7 @@ export async function retryGroup(ctx: Context, id: string, by: EvalSource): Prom
     const org = failure.orgId as OrgId;
     try {
       if (failure.kind === "run")
-        await requestRerun(ctx, org, failure.id, { ...by, idempotencyKey: retryKeyOf(failure.id) });
+        await requestRerun(ctx, org, failure.id, { ...by, idempotencyKey: retryPrefix + failure.id });
       else replayDelivery(ctx, org, failure.destinationId ?? "", failure.id);
       retried++;
     } catch (error) {

@@ -12,7 +12,7 @@ import { round } from "../stats/repeats.ts";
 import { type Amount, type Detail, readDetails, readQuarterHours, readRest } from "./details.ts";
 import type { BreakdownName, SpendingReport, SpendingRow } from "./schema.ts";
 
-/** Rows of a breakdown; the rest is one row. */
+/** Rows of a breakdown; all others are one row. */
 const maxRows = 100;
 
 type Row = Omit<SpendingRow, "name">;
@@ -32,8 +32,8 @@ function rowsBy<T extends Amount>(current: T[], previous: T[], keyOf: (detail: T
   }
   for (const detail of previous) rowOf(keyOf(detail)).previousUsd += detail.usd;
   const sorted = [...rows.values()].sort((a, b) => b.spentUsd - a.spentUsd || b.previousUsd - a.previousUsd);
-  const rest = sorted.splice(maxRows);
-  if (rest.length > 0) sorted.push(toOther(rest));
+  const others = sorted.splice(maxRows);
+  if (others.length > 0) sorted.push(toOther(others));
   return sorted.map(toRounded);
 }
 
@@ -48,7 +48,7 @@ const toOther = (rows: Row[]): Row => ({
 /** A smaller rest is a rounding error, in USD. */
 const minRestUsd = 1e-7;
 
-/** Adds what belongs to no prompt to the row of the rest. */
+/** Adds the rest, which belongs to no prompt, to the row of all others. */
 function withRest(rows: Row[], rest: Amount, previous: Amount): Row[] {
   if (rest.usd < minRestUsd && previous.usd < minRestUsd) return rows;
   const ofNoPrompt = {
@@ -79,11 +79,7 @@ const triggerNames: Record<string, string> = {
   api: "API",
   regrade: "Regrade",
 };
-const noRequesterNames: Record<string, string> = {
-  schedule: "Schedules",
-  regrade: "Regrades",
-  operator: "Operator",
-};
+const noRequesterNames: Record<string, string> = { schedule: "Schedules", regrade: "Regrades", operator: "Operator" };
 
 /** The triggers that share a row with others. */
 const triggerKeys: Partial<Record<Detail["trigger"], string>> = { web: "manual", cli: "manual", mcp: "api" };

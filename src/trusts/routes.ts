@@ -9,7 +9,7 @@ import { jsonBody } from "../http/elysia.ts";
 import { errors, listOf, operation } from "../http/operation.ts";
 import { listResponse, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
-import { ExchangedKey, ExchangeInput, Trust, TrustInput } from "./schema.ts";
+import { defaultScopes, ExchangedKey, ExchangeInput, Trust, TrustInput } from "./schema.ts";
 import { createTrust, deleteTrust, exchangeToken, listTrusts } from "./trusts.ts";
 
 export const exchangePath = "/api/v1/oidc/exchange";
@@ -48,7 +48,7 @@ export const trustRoutes = (ctx: Context) =>
         const org = orgOf(request);
         checkOwner(ctx, request, "change which CI jobs are trusted");
         const { scopes, createdBy } = callerOf(request);
-        const lackedScope = scopes && (body.scopes ?? ["read", "run"]).find((scope) => !scopes.includes(scope));
+        const lackedScope = scopes && (body.scopes ?? defaultScopes).find((scope) => !scopes.includes(scope));
         if (lackedScope)
           throw new AppError(
             "forbidden",

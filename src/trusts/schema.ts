@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { ciProviders } from "../db/tables/keys.ts";
-import { scopes } from "../http/operation.ts";
+import { type Scope, scopes } from "../http/operation.ts";
 import { HttpUrl, Id, Nullable, OneOf, shape, Time } from "../schema.ts";
 
 /** Issuers of ID tokens on the public servers. */
@@ -11,6 +11,8 @@ export const defaultIssuers: Record<(typeof ciProviders)[number], string> = {
 
 export const maxMinutes = 360;
 export const defaultMinutes = 60;
+/** The scopes of the keys that CI jobs get, unless a trust names others. */
+export const defaultScopes: Scope[] = ["read", "run"];
 
 const unspaced = shape("^\\S+$", "a non-empty string without whitespace");
 const text = (description: string) => Type.String({ minLength: 1, maxLength: 255, ...unspaced, description });
@@ -46,7 +48,7 @@ const example = {
   repositoryId: "74321905",
   ref: "refs/pull/*",
   environment: null,
-  scopes: ["read", "run"],
+  scopes: defaultScopes,
   minutes: defaultMinutes,
 };
 

@@ -13,7 +13,14 @@ import type { Page, Paged } from "../http/paging.ts";
 import { checkHttpUrl, toIso } from "../schema.ts";
 import { type CiJob, covers, toCiJob } from "./ci-job.ts";
 import { type Claims, findForgery, forgetIssuer, readIdToken, tokenRefused } from "./id-token.ts";
-import { defaultIssuers, defaultMinutes, type ExchangedKey, type Trust, type TrustInput } from "./schema.ts";
+import {
+  defaultIssuers,
+  defaultMinutes,
+  defaultScopes,
+  type ExchangedKey,
+  type Trust,
+  type TrustInput,
+} from "./schema.ts";
 import { checkTrust } from "./trust-check.ts";
 
 type TrustRow = typeof trusts.$inferSelect;
@@ -59,7 +66,7 @@ export function createTrust(ctx: Context, org: OrgId, input: TrustInput, created
     repositoryId: input.repositoryId ?? null,
     ref: input.ref ?? null,
     environment: input.environment ?? null,
-    scopes: input.scopes ?? ["read", "run"],
+    scopes: input.scopes ?? defaultScopes,
     minutes: input.minutes ?? defaultMinutes,
     createdAt,
     createdBy,
