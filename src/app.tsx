@@ -44,7 +44,7 @@ export function createApp(service: Service, options: AppOptions = {}) {
     const isApi = path.startsWith("/api/");
     trackClient(request, peer, ctx.config.trustsProxy);
     const tenant = () => tenantOf(ctx, request);
-    // A read of the API never waits for anything else.
+    // A read of the API needs no further turn: it never waits for anything else.
     if (!isApi || request.method !== "GET") trackTurn(request, turns, tenant);
     const { answer } = parts.find(path);
     const route = (each: Request) => {

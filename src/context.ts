@@ -45,7 +45,7 @@ export type Context = {
   now: () => number;
   /** Milliseconds of a clock that nobody sets, for durations. */
   monotonicNow: () => number;
-  /** The time to delete by. */
+  /** The time to delete by: a clock that jumps forward is believed only after a day. */
   provenTime: ProvenTime;
   /** A UUIDv7 of that moment. IDs sort by time and, within one process, by creation. */
   newId: (atMs: number) => string;

@@ -92,7 +92,7 @@ export function recordResponse(
   );
 }
 
-/** Write requests that timed out waiting for another process. */
+/** Write requests that timed out waiting for another process. `admitRequest` refuses them: only what it throws becomes a response. */
 const timedOut = new WeakSet<Request>();
 
 /**

@@ -38,7 +38,7 @@ export type BackupOrder = {
   expired: string[];
   known: string[] | null;
 };
-/** What it answers, as a line of JSON. */
+/** What it answers, as a line of JSON. `removed`: those of `expired` that were deleted. */
 export type BackupAnswer = { bytes: number; runs: number; removed: string[] } | { failure: string };
 
 /**

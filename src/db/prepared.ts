@@ -25,6 +25,7 @@ type DrizzleStatement = {
 };
 
 type Decoder = { mapFromDriverValue(value: unknown): unknown };
+/** A selected column, SQL expression, or expression with a name (`as`). */
 type Field = { path: string[]; field: Column | { decoder: Decoder } | { sql: { decoder: Decoder } } };
 
 /**
@@ -64,7 +65,7 @@ function compile({ stmt, query, fields, joinsNotNullableMap }: DrizzleStatement)
   };
 }
 
-/** A parameter as a function of the values of placeholders. */
+/** A parameter as a function of the values of placeholders. Drizzle wraps one that is stored in a column, which encodes it, but none in a condition. */
 function toParameter(param: unknown): (values: PlaceholderValues) => unknown {
   if (is(param, Placeholder)) return toValue(param.name);
   if (!is(param, Param) || !is(param.value, Placeholder)) return () => param;
@@ -83,7 +84,7 @@ type Cell = { name: string; index: number; decode: ((value: unknown) => unknown)
 /** A nested object. `isOptional`: it is null if its first field is. */
 type Group = { name: string; cells: Cell[]; isOptional: boolean };
 
-/** Reads rows into objects of the selected shape. */
+/** Reads rows into objects of the selected shape. The fields of a nested object follow each other. */
 function toReader(fields: Field[], joinsNotNullableMap: Record<string, boolean>): (values: unknown[]) => Row {
   const shape: (Cell | Group)[] = [];
   for (const [index, { path, field }] of fields.entries()) {

@@ -227,6 +227,7 @@ function checkBundle(bundle: Bundle): void {
   const gradingLines = rowsOfType("grading");
   if (report?.row.gradingId != null && !gradingLines.some(({ row }) => row.id === report.row.gradingId))
     throw invalidLine(report, `its grading ${report.row.gradingId} is missing`);
+  // These are unique within a run, in addition to the keys that are unique in the file.
   const keys: [RowType, (row: ImportedRow) => unknown][] = [
     ["friction_point", ({ fingerprint }) => fingerprint],
     ["recommendation", ({ priority }) => priority],

@@ -73,13 +73,7 @@ const recommendationColumns = {
 const grade = Type.Object({
   ...GradeFields.properties,
   frictions: Type.Array(
-    Type.Object({
-      ...friction,
-      id: uuid,
-      fingerprint: Fingerprint,
-      events: eventNumbers,
-      preconditions,
-    }),
+    Type.Object({ ...friction, id: uuid, fingerprint: Fingerprint, events: eventNumbers, preconditions }),
   ),
   recommendations: Type.Array(
     Type.Object({
@@ -200,8 +194,8 @@ const typedShapes = {
   },
   regrade: {
     table: regrades,
-    // A regrade can cover all reports.
     columnSchemas: {
+      // A time before 1970 is negative, and covers all reports.
       since: Type.Integer({ minimum: -maxTime, maximum: maxTime }),
       status: OneOf(regradeStatuses.filter(isFinal)),
     },

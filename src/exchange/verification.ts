@@ -61,6 +61,7 @@ export function verifyExport(ctx: Context, file: string, expectedKey: string | n
 export const isVerified = ({ signature, gradings }: Verification): boolean =>
   signature === "valid" && gradings.every(({ state }) => state === "equal" || state === "no_session");
 
+/** Checks all lines of an export. Returns what encloses its rows. */
 function readEnvelope(file: string): Envelope {
   const lines = linesOf(file);
   for (;;) {
@@ -82,6 +83,7 @@ function verifyGrading(ctx: Context, report: ReportRow, { grade, judging }: Grad
   if (events.length === 0) return result("no_session");
   const weights = methodologyOf(ctx.config.methodology, methodology);
   if (!weights) return result("unknown_methodology");
+  // A regrade that asked a judge has a judging of its own, in place of the one in the session.
   const session = judging === null ? events : [...splitJudging(events).session, ...judging];
   const recomputed = gradeOrNull(() => gradeSession(session, weights));
   if (recomputed === null) return result("unreadable");

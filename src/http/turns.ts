@@ -28,11 +28,12 @@ export const turnsOf = perContext(() => createTurns());
  */
 function createTurns() {
   const queue = createFairQueue<Waiting>(maxWaiting, maxWaitingOfGroup);
-  /** Whether what has run in this turn takes the rest of it. */
+  /** Whether what has run in this turn takes the rest of it, as all asynchronous work does: it may go on at any time. */
   let isTaken = false;
   let turnNumber = 0;
   /** Milliseconds of requests that were answered at once, since the last turn. */
   let spentMs = 0;
+  /** When the work that took the turn started. */
   let startedAt = 0;
   let onLongTurn: (ms: number) => void = () => {};
 

@@ -24,7 +24,7 @@ import { seal, unseal } from "./seal.ts";
 /** The gateway through which agents and judges call models. */
 export const gatewayOf = perContext(({ now }) => createGateway({ now }));
 
-/** A model provider of an organization. `key` is its last four characters, or why it can't be used. */
+/** A model provider of an organization. `key`: what is shown of it, such as its last four characters, or why it can't be used; empty without one. */
 export type ModelSource = {
   provider: ModelProvider;
   source: "organization" | "environment" | "none";

@@ -47,6 +47,7 @@ export async function tryModel(access: ModelAccess, now: () => number) {
       clientError ??= error;
     }
     const ms = Math.round(performance.now() - startedAt);
+    // Waits until the gateway has read the response to its end and reported the usage.
     await session.close();
     // A provider may repeat the key.
     const clean = (text: string) => redactSecrets(text, access.key ? [access.key] : []);
