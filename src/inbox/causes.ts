@@ -28,11 +28,12 @@ export function findCauses(ctx: Context, org: OrgId, agent: string, change: Late
   const ofChange = whereReports(org, agent, change);
   const frictionCauses = findFrictionCauses(ctx, ofChange, change);
   const measuredPoints = explainedPointsOf(ctx, ofChange, change);
+  // Without measured points, fixes may explain the whole change, and each friction point no more than it costs alone.
   const points = measuredPoints ?? { fixes: change.delta, agent: 0, network: 0 };
+  const maxFactor = measuredPoints === null ? 1 : maxJointFactor;
   // Friction without a fix is a mistake of the agent, or of the network.
   const docsCauses = frictionCauses.filter(({ hasFix }) => hasFix);
   const otherCauses = frictionCauses.filter(({ hasFix }) => !hasFix);
-  const maxFactor = measuredPoints === null ? 1 : maxJointFactor;
   const docsFactor = jointFactorOf(docsCauses, points.fixes, maxFactor);
   const othersFactor = jointFactorOf(otherCauses, points.agent + points.network, maxFactor);
   const causes = frictionCauses.map(({ hasFix, ...cause }) => ({
@@ -164,9 +165,9 @@ function findFrictionCauses(ctx: Context, ofChange: SQL | undefined, change: Lat
     others.some(({ page, session }) =>
       [page ?? [], requestedIn(ctx, session)].flat().some((url) => pagesOnOneSide.has(pageKey(url))),
     );
+  const isLast = ({ isAboutGoal }: { isAboutGoal: boolean }) => isAboutGoal && isGoalExplained;
   const sorted = frictionCauses.sort((a, b) => Math.abs(b.cause.points ?? 0) - Math.abs(a.cause.points ?? 0));
-  const last = sorted.filter(({ isAboutGoal }) => isAboutGoal && isGoalExplained);
-  return [...sorted.filter((each) => !last.includes(each)), ...last].map(({ cause }) => cause);
+  return [...sorted.filter((each) => !isLast(each)), ...sorted.filter(isLast)].map(({ cause }) => cause);
 }
 
 /** The rows of evaluations before a change, whose IDs are `before`, and of those after it. */

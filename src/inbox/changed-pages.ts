@@ -29,10 +29,10 @@ export function findChangedPages(before: Session, after: Session): ChangedPage[]
     const earlier = pagesBefore.get(key);
     if (earlier === undefined || earlier.isTested || later.isTested) return [];
     if (!earlier.isRead && !later.isRead) return [];
-    const isSame =
-      earlier.text === null || later.text === null ? earlier.chars === later.chars : earlier.text === later.text;
+    const texts = earlier.text === null || later.text === null ? null : ([earlier.text, later.text] as const);
+    const isSame = texts === null ? earlier.chars === later.chars : texts[0] === texts[1];
     if (earlier.isRead === later.isRead && isSame) return [];
-    const lines = earlier.text === null || later.text === null ? [] : changedLines(earlier.text, later.text);
+    const lines = texts === null ? [] : changedLines(...texts);
     return [{ url: later.url, before: sideOf(earlier), after: sideOf(later), lines }];
   });
   const isReadOnOneSide = ({ before, after }: ChangedPage) => before.isRead !== after.isRead;
@@ -56,6 +56,7 @@ function requestedPagesOf({ facts, pageTexts }: Session): Map<string, RequestedP
     const isTested = !isRead && isCheck && !hasFailed(http);
     pages.set(key, { url: http.url, isRead, status: http.status, chars: null, text: null, isTested });
   }
+  // Of pages that the explorer read, texts are stored apart. What other agents read is in the results of their tools.
   for (const { seq, url, chars } of facts.pages) {
     const page = pages.get(pageKey(url)) ?? { url, isRead: true, status: null, isTested: false };
     pages.set(pageKey(url), { ...page, chars, text: pageTexts.get(seq) ?? null });

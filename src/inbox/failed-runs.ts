@@ -57,6 +57,7 @@ export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string):
     return [
       {
         kind: "runs_failed",
+        // Of the last week, the oldest failure changes as time passes.
         id: `runs-${failsSinceReport ? oldest.id : newest.id}`,
         since: toIso(oldest.at),
         prompt: { id: promptId, title: titleOf(prompt) },

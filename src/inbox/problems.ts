@@ -86,7 +86,7 @@ export function listAllSchedulesPaused(ctx: Context, org: OrgId): Problem[] {
   return [{ kind: "all_schedules_paused", id: `schedules-${Date.parse(pausedAt)}`, since: pausedAt, schedules }];
 }
 
-/** The secrets of the organization that can't be decrypted, since the service started. */
+/** The secrets of the organization that can't be decrypted. Since when is unknown. */
 export function listUnreadableSecrets(ctx: Context, org: OrgId): Problem[] {
   const { modelKeys, destinations } = countUnreadableSecrets(ctx, org);
   if (modelKeys + destinations === 0) return [];

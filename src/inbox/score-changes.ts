@@ -23,7 +23,7 @@ type StoredChange = Omit<UnmarkedChange, "prompt">;
 
 const columns = { promptId: scoreChanges.promptId, change: scoreChanges.change, isStale: scoreChanges.isStale };
 /** As in the partial index. */
-const isStale = sql`${scoreChanges.isStale} = 1`;
+const whereStale = sql`${scoreChanges.isStale} = 1`;
 
 /**
  * The significant changes of scores of the last 30 days, of all prompts that are not archived. Nothing is written, so that it works on a full
@@ -36,12 +36,13 @@ export function listScoreChanges(ctx: Context, org: OrgId): UnmarkedChange[] {
     .from(scoreChanges)
     .innerJoin(prompts, eq(prompts.id, scoreChanges.promptId))
     .where(
-      and(eq(scoreChanges.orgId, org), ne(prompts.status, "archived"), or(isStale, isNotNull(scoreChanges.change))),
+      and(eq(scoreChanges.orgId, org), ne(prompts.status, "archived"), or(whereStale, isNotNull(scoreChanges.change))),
     )
     .all()
     .flatMap(({ promptId, change, isStale, ...prompt }) => {
-      const current =
-        isStale && searches++ < maxSearches ? findScoreChange(ctx, org, promptId) : (change as StoredChange | null);
+      const isSearched = isStale && searches < maxSearches;
+      if (isSearched) searches++;
+      const current = isSearched ? findScoreChange(ctx, org, promptId) : (change as StoredChange | null);
       if (current === null || Date.parse(current.since) < ctx.now() - recentMs) return [];
       return [{ ...current, prompt: { id: promptId, title: titleOf(prompt) } }];
     });
@@ -52,7 +53,7 @@ function refreshScoreChange(ctx: Context): boolean {
   const row = ctx.db
     .select({ ...columns, orgId: scoreChanges.orgId })
     .from(scoreChanges)
-    .where(isStale)
+    .where(whereStale)
     .limit(1)
     .get();
   if (!row) return false;
@@ -92,6 +93,7 @@ export function toScoreChange(
   { change, points, agent, model }: Pick<LatestResults, "points" | "agent" | "model"> & { change: LatestChange },
 ) {
   const [before, after] = change.slugs;
+  // The change between two windows may be too small for a verdict.
   const isFall = isClear(change) ? change.verdict === "regressed" : change.delta < 0;
   return {
     kind: isFall ? ("score_fell" as const) : ("score_rose" as const),

@@ -11,21 +11,19 @@ import { standingsOf, type TestedPair } from "./standings.ts";
 /** An agent with its model; an empty one means none. */
 type AgentModel = { agent: string; model: string };
 
-/** The runs of an agent on a prompt with its newest version, context, methodology and scope, as one day; none, if all failed. */
-type CellRuns = { days: ScoreDay[]; failed: FailedRun[] };
+/** The runs of an agent on a prompt with its newest version, context, methodology and scope. `day`: those with a report, as one day; null: none. */
+type CellRuns = { day: ScoreDay | null; failed: FailedRun[] };
 
 const variantOf = ({ version, contextDigest, methodology, scope }: ScoreDay) =>
   [version, contextDigest, methodology.hash, scope].join(" ");
 
 /** What a score measures; scores of different measures are neither compared nor combined. null: there is no score. */
-function measureOf({ days }: CellRuns): string | null {
-  const [day] = days;
-  return day && scoresOf(days).length > 0 ? `${day.scope} ${day.methodology.hash}` : null;
-}
+const measureOf = ({ day }: CellRuns): string | null =>
+  day && day.scores.length > 0 ? `${day.scope} ${day.methodology.hash}` : null;
 
-const scoresOf = (days: ScoreDay[]) => days.flatMap(({ scores }) => scores);
+const scoresOf = (cell: CellRuns | null | undefined): number[] => cell?.day?.scores ?? [];
 
-/** Agents in alphabetical order. A failed run names the model that was requested, so it belongs to its agent if there is only one. */
+/** Agents in alphabetical order. A failed run names the model that was requested, so that it adds none to an agent with reports. */
 export function agentsOf(days: ScoreDay[], failed: FailedRun[]): AgentModel[] {
   const scoredAgents = new Set(days.map(({ agent }) => agent));
   const runs = [...days, ...failed.filter(({ agent }) => !scoredAgents.has(agent))];
@@ -39,50 +37,48 @@ export function cellRunsOf(agents: AgentModel[], days: ScoreDay[], failed: Faile
     const daysOfAgent = days.filter((day) => day.agent === agent && day.model === model);
     const [newest] = daysOfAgent.toSorted((a, b) => b.lastAt - a.lastAt);
     const sameVariant = newest ? daysOfAgent.filter((day) => variantOf(day) === variantOf(newest)) : [];
-    return { days: mergeDays(sameVariant), failed: [] };
+    return { day: mergeDays(sameVariant), failed: [] };
   });
   for (const run of failed) {
     const sameModel = agents.findIndex(({ agent, model }) => run.agent === agent && run.model === model);
     const sameAgent = agents.findIndex(({ agent }) => run.agent === agent);
+    // The model that was requested may have no reports.
     const cell = cells[sameModel < 0 ? sameAgent : sameModel];
     // Failures of an earlier version say nothing about this one.
-    if (cell && run.at >= (cell.days[0]?.day ?? 0)) cell.failed.push(run);
+    if (cell && run.at >= (cell.day?.day ?? 0)) cell.failed.push(run);
   }
-  return cells.map((cell) => (cell.days.length + cell.failed.length === 0 ? null : cell));
+  return cells.map((cell) => (cell.day === null && cell.failed.length === 0 ? null : cell));
 }
 
-/** The days of one variant, oldest first, as one. */
-function mergeDays(days: ScoreDay[]): ScoreDay[] {
+/** The days of one variant, oldest first, as one; null: there is none. */
+function mergeDays(days: ScoreDay[]): ScoreDay | null {
   const [first] = days;
-  if (!first) return [];
+  if (!first) return null;
   const sumOf = (name: "succeeded" | "judged") => days.reduce((sum, day) => sum + day[name], 0);
-  return [
-    {
-      ...first,
-      scores: scoresOf(days),
-      seconds: days.flatMap(({ seconds }) => seconds),
-      costsUsd: days.flatMap(({ costsUsd }) => costsUsd),
-      succeeded: sumOf("succeeded"),
-      judged: sumOf("judged"),
-    },
-  ];
+  return {
+    ...first,
+    scores: days.flatMap(({ scores }) => scores),
+    seconds: days.flatMap(({ seconds }) => seconds),
+    costsUsd: days.flatMap(({ costsUsd }) => costsUsd),
+    succeeded: sumOf("succeeded"),
+    judged: sumOf("judged"),
+  };
 }
 
 /** The results of one prompt, in the order of the agents. */
 export function toCells(runs: (CellRuns | null)[]): (Cell | null)[] {
   const measures = runs.map((cell) => cell && measureOf(cell));
-  const scoredCells = runs.map((cell, i) => ({ i, scores: scoresOf(cell?.days ?? []), measure: measures[i] }));
-  const pairs = pairsOf(scoredCells).flatMap(([a, b]): TestedPair[] =>
-    a.measure === b.measure && Math.min(a.scores.length, b.scores.length) >= minRuns
-      ? [{ agents: [a.i, b.i], delta: mean(b.scores) - mean(a.scores), p: welchTest(a.scores, b.scores) }]
-      : [],
-  );
+  const pairs = pairsOf([...runs.keys()]).flatMap(([a, b]): TestedPair[] => {
+    const [first, second] = [scoresOf(runs[a]), scoresOf(runs[b])];
+    if (measures[a] !== measures[b] || Math.min(first.length, second.length) < minRuns) return [];
+    return [{ agents: [a, b], delta: mean(second) - mean(first), p: welchTest(first, second) }];
+  });
   const standings = standingsOf(runs.length, pairs);
   return runs.map((cell, i) => {
     if (cell === null) return null;
-    const [day] = cell.days;
+    const { day } = cell;
     return {
-      ...toResults(cell),
+      ...toResults([cell]),
       scope: day?.scope ?? null,
       standing: standings[i] ?? untestedStanding(measures, i),
       agentVersion: day?.version || null,
@@ -99,7 +95,10 @@ function untestedStanding(measures: (string | null)[], index: number): Cell["sta
   return others.includes(measure) ? "too_few_runs" : "not_comparable";
 }
 
-function toResults({ days, failed }: CellRuns) {
+function toResults(runs: CellRuns[]) {
+  const days = runs.flatMap(({ day }) => day ?? []);
+  const failed = runs.flatMap((cell) => cell.failed);
+  // All in one point.
   const [point] = pointsOf(() => 0, days, failed);
   const { n = 0, infraFailures = 0, score = null, successRate = null } = point ?? {};
   const values = (name: "seconds" | "costsUsd") => days.flatMap((day) => day[name]);
@@ -135,17 +134,16 @@ export function summarizeAgents(
   const mainMeasures = mainMeasuresOf(columns);
   return {
     agents: agents.map(({ agent, model }, i) => {
-      const column = columns[i]!;
-      const mainMeasure = mainMeasures[i];
-      const measures = column.map((cell) => cell && measureOf(cell));
-      const prompts = measures.filter((measure) => measure !== null && measure === mainMeasure).length;
-      const otherPrompts = measures.filter((measure) => measure !== null && measure !== mainMeasure).length;
-      // Prompts without any score count too: runs that timed out didn't reach the goal.
-      const isCounted = (row: number) => measures[row] === null || measures[row] === mainMeasure;
-      const results = toSummary(
-        column.flatMap((cell, row) => (isCounted(row) ? (cell ?? []) : [])),
-        cells.flatMap((row, index) => (isCounted(index) ? (row[i] ?? []) : [])),
+      const ofPrompts = columns[i]!.flatMap((runs, row) =>
+        runs === null ? [] : [{ runs, cell: cells[row]?.[i] ?? null, measure: measureOf(runs) }],
       );
+      // Prompts without any score count too: runs that timed out didn't reach the goal.
+      const counted = ofPrompts.filter(({ measure }) => measure === null || measure === mainMeasures[i]);
+      const prompts = counted.filter(({ measure }) => measure !== null).length;
+      const otherPrompts = ofPrompts.length - counted.length;
+      const countedRuns = counted.map(({ runs }) => runs);
+      const countedCells = counted.flatMap(({ cell }) => cell ?? []);
+      const results = toSummary(countedRuns, countedCells);
       const standing = standings[i] ?? untestedStanding(mainMeasures, i);
       return { agent, model: model || null, prompts, otherPrompts, results: { ...results, standing } };
     }),
@@ -173,20 +171,17 @@ function mainMeasuresOf(columns: (CellRuns | null)[][]): (string | null)[] {
 
 /** One agent over prompts: the mean or median of the results of each, in which each prompt counts equally. */
 function toSummary(runs: CellRuns[], cells: Cell[]): Omit<Cell, "standing"> {
-  const days = runs.flatMap((cell) => cell.days);
-  const versions = [...new Set(days.map(({ version }) => version))];
-  const scored = runs.find((cell) => measureOf(cell) !== null)?.days[0];
+  const versions = [...new Set(runs.flatMap(({ day }) => day?.version ?? []))];
+  const scored = runs.find((cell) => measureOf(cell) !== null)?.day;
   const medianOf = (name: "seconds" | "costUsd", digits: number) => {
     const medians = cells.flatMap((cell) => cell[name] ?? []);
     const [median] = medians;
     if (median && medians.length === 1) return median;
-    return toMedian(
-      medians.map(({ value }) => value),
-      digits,
-    );
+    const values = medians.map(({ value }) => value);
+    return toMedian(values, digits);
   };
   return {
-    ...toResults({ days, failed: runs.flatMap((cell) => cell.failed) }),
+    ...toResults(runs),
     seconds: medianOf("seconds", 1),
     costUsd: medianOf("costUsd", 4),
     scope: scored?.scope ?? null,
@@ -201,12 +196,14 @@ function comparePrompts(a: number, b: number, left: (CellRuns | null)[], right: 
     const other = right[i];
     const measure = cell && measureOf(cell);
     if (!cell || !other || measure === null || measure !== measureOf(other)) return [];
-    return [{ before: scoresOf(cell.days), after: scoresOf(other.days) }];
+    return [{ before: scoresOf(cell), after: scoresOf(other) }];
   });
-  const [only] = both;
-  if (!only || (both.length === 1 && Math.min(only.before.length, only.after.length) < minRuns)) return [];
+  const [first] = both;
+  if (!first) return [];
+  const isSingle = both.length === 1;
+  if (isSingle && Math.min(first.before.length, first.after.length) < minRuns) return [];
   const differences = both.map(({ before, after }) => mean(after) - mean(before));
-  const p = both.length === 1 ? welchTest(only.before, only.after) : pairedTest(differences);
-  const interval = both.length === 1 ? welch(only.before, only.after) : pairedInterval(differences);
+  const p = isSingle ? welchTest(first.before, first.after) : pairedTest(differences);
+  const interval = isSingle ? welch(first.before, first.after) : pairedInterval(differences);
   return [{ agents: [a, b] as [number, number], prompts: both.length, delta: mean(differences), interval, p }];
 }

@@ -38,7 +38,7 @@ export function getMatrix(ctx: Context, org: OrgId, filter: MatrixFilter, { limi
   const matrix = cachedResult(ctx.db, ["matrix", org, tag, promptId, start, end], () => {
     const rows = listPromptsOf(ctx, org, { tag, promptId });
     const ids = rows.map(({ id }) => id);
-    // Runs of a day stay together, except where the period begins or ends within it.
+    // Runs of a day stay together, except where the period begins or ends within it. Days outside of the period aren't read.
     const startOfDay = (at: number) => {
       if (at < start) return 0;
       return at < end ? Math.max(start, at - (at % dayMs)) : end;
@@ -77,12 +77,11 @@ function matrixOfEvaluation(ctx: Context, org: OrgId, evalRequestId: string): Ma
   const failed = rows.flatMap(({ report, promptId, agent, model, failureCause, at }): FailedRun[] =>
     report === null ? [{ promptId, agent, model: model ?? "", failureCause, at }] : [],
   );
-  const unfinished = countUnfinishedRuns(ctx, org, [id]);
   return {
     ...toMatrix([{ id: prompt.id, title: prompt.title ?? "Evaluation" }], days, failed),
     since: null,
     until: null,
-    unfinished,
+    unfinished: countUnfinishedRuns(ctx, org, [id]),
   };
 }
 
