@@ -46,7 +46,7 @@ export function acceptProposals(
   });
 }
 
-/** Creates the prompt of a proposal. An edited end goal no longer repeats the docs. A task for the tools of an MCP server gets them. Returns its ID. */
+/** Creates the prompt of a proposal. A task for the tools of an MCP server gets them. Returns its ID. */
 function createPromptOf(
   ctx: Context,
   org: OrgId,
@@ -54,22 +54,23 @@ function createPromptOf(
   edit: Edit | undefined,
   { targetProviderId, mcpUrl }: { targetProviderId: string | undefined; mcpUrl: string | undefined },
 ): string {
+  // Only a person who changes a text writes variables.
   const textOf = (field: "text" | "endGoal") => {
     const edited = edit?.[field] ?? proposal[field];
     return edited === proposal[field] ? withoutVariables(edited) : edited;
   };
-  const endGoal = textOf("endGoal");
   const { url, line, quote } = source;
   const input = {
     title: edit?.title ?? proposal.title,
     text: textOf("text"),
-    endGoal,
+    endGoal: textOf("endGoal"),
     additionalUrls: proposal.additionalUrls,
     tags: proposal.tags,
     ...(proposal.declaredChecks.length > 0 && { declaredChecks: proposal.declaredChecks }),
     ...(url === mcpUrl && { workspace: { mcpServers: { product: { url } } } }),
     ...(targetProviderId !== undefined && { targetProviderId }),
   };
+  // The prompt repeats the docs as long as this is its end goal.
   const ownGoal = docsOwnWords ? withoutVariables(proposal.endGoal) : null;
   const basis = { url, line, quote, digest: new Bun.CryptoHasher("sha256").update(quote).digest("hex"), ownGoal };
   return createPrompt(ctx, org, input, { basis }).id;

@@ -19,11 +19,8 @@ function commandsOf({ url, text, command }: HelpText, source: ProposalSource, dr
     const [, rest = ""] = continuation.exec(lines[index + 1] ?? "") ?? [];
     const [, name, description] = commandLine.exec(`${line} ${rest}`.slice(0, 300)) ?? [];
     if (!name || !description || /^(help|version|completion)$/.test(name)) return [];
-    const phrase = phraseOf(description);
-    if (phrase === null || !isClear(phrase)) {
-      drop(phrase === null ? "no_action" : "needs_page");
-      return [];
-    }
+    const phrase = phraseOf(description, drop);
+    if (phrase === null) return [];
     const basis = { source: { url, line: index + 1, quote: line.trim() }, why: "command" as const };
     const proposal = toProposal(phrase, source, { ...basis, text: description });
     // Of two commands, help shows the more important one first.
@@ -46,11 +43,8 @@ function candidateOfTool(
   drop: Drop,
 ): Candidate[] {
   const sentence = description.split(/(?<=\.)\s|\n/)[0] ?? "";
-  const phrase = phraseOf(sentence);
-  if (phrase === null || !isClear(phrase)) {
-    drop(phrase === null ? "no_action" : "needs_page");
-    return [];
-  }
+  const phrase = phraseOf(sentence, drop);
+  if (phrase === null) return [];
   const task = `${phrase.verb} ${phrase.rest}`;
   const basis = { source: { url, line: 1, quote: sentence }, why: "tool" as const };
   const proposal = toProposal(phrase, source, { ...basis, text: description });
@@ -68,10 +62,13 @@ function candidateOfTool(
   ];
 }
 
-/** What a description says first; further objects in it are alternatives, of which a task needs one. */
-function phraseOf(description: string): Phrase | null {
+/** The task that a description says first: further objects in it are alternatives. One that isn't clear is dropped; then null. */
+function phraseOf(description: string, drop: Drop): Phrase | null {
   const [first = ""] = description.split(/,\s|\s+or\s/);
-  return toPhrase(first, () => true) ?? thirdPersonPhrase(first);
+  const phrase = toPhrase(first, () => true) ?? thirdPersonPhrase(first);
+  if (phrase !== null && isClear(phrase)) return phrase;
+  drop(phrase === null ? "no_action" : "needs_page");
+  return null;
 }
 
 /** The phrase of "Creates a backup"; null if it has none. */

@@ -2,7 +2,7 @@ import { familyOf } from "../agents/languages.ts";
 import { plainText } from "../agents/markdown-links.ts";
 import { type Candidate, type Drop, toProposal } from "./candidate.ts";
 import { contentStems, hasSecondOrder, isClear, nameTest, type Phrase, toPhrase } from "./phrases.ts";
-import type { ProposalPage, ProposalReason, ProposalSource } from "./proposal.ts";
+import type { DropReason, ProposalPage, ProposalReason, ProposalSource } from "./proposal.ts";
 
 /** Pages that are about the project rather than about its use, by path or title. */
 const aboutProject =
@@ -96,28 +96,24 @@ function candidatesOfPage(page: ProposalPage, source: ProposalSource, facts: Pag
       facts.drop("no_action");
       return [];
     }
-    if (isTutorial && index > 0) {
-      facts.drop("step");
-      return [];
-    }
-    if (part.samples.length === 0 || isOfAnotherProduct(part, source.product)) {
-      facts.drop("no_action");
-      return [];
-    }
-    if ([...part.above, part.heading.text].some((each) => outdated.test(each))) {
-      facts.drop("page_kind");
+    const objection = isTutorial && index > 0 ? "step" : objectionTo(task, part, source.product);
+    if (objection !== null) {
+      facts.drop(objection);
       return [];
     }
     const { phrase, why, line, quote } = task;
-    if (why !== "symptom" && needsPage(phrase, part, source.product)) {
-      facts.drop("needs_page");
-      return [];
-    }
     const basis = { source: { url: page.url, line, quote: quote.slice(0, 1000) }, why, text: part.text };
     const proposal = toProposal(phrase, source, basis);
     const isWeak = why === "sentence" || (why !== "symptom" && saysLittle(phrase, part, source.product));
     return [{ proposal, score: facts.score + scoreOf(part, phrase, why), isWeak }];
   });
+}
+
+/** Why the task of a part is not proposed; null if it is. */
+function objectionTo({ phrase, why }: Task, part: Part, product: string): DropReason | null {
+  if (part.samples.length === 0 || isOfAnotherProduct(part, product)) return "no_action";
+  if ([...part.above, part.heading.text].some((each) => outdated.test(each))) return "page_kind";
+  return why !== "symptom" && needsPage(phrase, part, product) ? "needs_page" : null;
 }
 
 /** Whether a part shows only commands, and none of them names the product, such as what a cloud provider needs before. */
@@ -222,11 +218,13 @@ function sentenceTask({ heading, text }: Part, isName: (word: string) => boolean
       const plain = plainText(sentence)
         .replace(/[*_]/g, "")
         .replace(/^\s*[-+]\s+/, "");
-      const phrase = toPhrase((subject.exec(plain) ?? purpose.exec(plain))?.[1] ?? "", isName);
+      const ofSubject = subject.exec(plain);
+      const [, order = ""] = ofSubject ?? purpose.exec(plain) ?? [];
+      const phrase = toPhrase(order, isName);
       if (phrase === null || !isClear(phrase) || hasSecondOrder(phrase) || phrase.rest.split(" ").length < 3) continue;
       return {
         phrase,
-        why: subject.test(plain) ? "tutorial" : "sentence",
+        why: ofSubject ? "tutorial" : "sentence",
         line: heading.line + index,
         quote: sentence.trim(),
       };
@@ -251,11 +249,13 @@ function partsOf(page: ProposalPage): Part[] {
     ...page.headings.filter(({ level }) => level <= maxLevel),
   ];
   return headings.map((heading, index) => {
-    const next = headings[index + 1]?.line ?? lines.length + 1;
-    const sectionEnd = headings.slice(index + 1).find(({ level }) => level <= heading.level)?.line ?? lines.length + 1;
-    const samplesEnd = index === 0 ? next : sectionEnd;
+    const lineOf = (end: Heading | undefined) => end?.line ?? lines.length + 1;
+    const next = headings[index + 1];
+    const text = lines.slice(heading.line - 1, lineOf(next) - 1).join("\n");
+    // A part shows the samples of the parts in it too, except for the title, in which all others are.
+    const sectionEnd = headings.slice(index + 1).find(({ level }) => level <= heading.level);
+    const samplesEnd = lineOf(index === 0 ? next : sectionEnd);
     const samples = page.samples.filter(({ line }) => line >= heading.line && line < samplesEnd);
-    const text = lines.slice(heading.line - 1, next - 1).join("\n");
     return { page, heading, text, above: textsAbove(headings, index), samples };
   });
 }

@@ -3,6 +3,7 @@ import { type Candidate, isNamedIn } from "./candidate.ts";
 import { isClear, nameTest, type Phrase, toPhrase } from "./phrases.ts";
 import { listPages, type ProposalPage, type ProposalSource } from "./proposal.ts";
 
+/** Such as `pip install -U "acme[async]"`: the whole, its manager, the options, and the name of the package. */
 const command =
   /(?:^|[\s`$])((npm (?:i|install|add)|pnpm add|yarn add|bun add|pip3? install|uv add|uv tool install|pipx install|brew install|cargo install|gem install)((?: -{1,2}[\w-]+)*) ["']?(@?[\w./-]+)(?:\[[\w,]*\])?["']?)(?=[\s`]|$)/;
 
@@ -13,8 +14,7 @@ const proofs: [RegExp, (name: string) => string][] = [
   [/^(yarn|bun)/, (name) => `test -d node_modules/${name} && echo ${name}`],
   [/^pip3? /, (name) => `python3 -m pip show ${name}`],
   [/^uv add/, (name) => `uv pip show ${name}`],
-  [/^(uv tool|pipx)/, (name) => `${name} --version && echo ${name}`],
-  [/^(brew|cargo)/, (name) => `${name} --version && echo ${name}`],
+  [/^(uv tool|pipx|brew|cargo)/, (name) => `${name} --version && echo ${name}`],
   [/^gem/, (name) => `gem list --exact ${name}`],
 ];
 

@@ -78,7 +78,8 @@ function toProposal(answer: ModelProposal, source: ProposalSource): TaskProposal
   if ("reason" in match) return match.reason;
   const isRoot = sameAddress(answer.startUrl, source.docsUrl);
   if (!isRoot && sameAddress(answer.startUrl, page.url)) return "answer_as_start";
-  if (!hostsOf(answer).every((host) => hostsRead(source).has(host))) return "unknown_host";
+  const readHosts = hostsRead(source);
+  if (!hostsOf(answer).every((host) => readHosts.has(host))) return "unknown_host";
   if (!answer.declaredChecks.every(isUsable)) return "invalid";
   const { title, text, endGoal, declaredChecks } = answer;
   const task = `${title}\n${text}\n${endGoal}`.toLowerCase();
@@ -115,11 +116,11 @@ function isUsable(check: DeclaredCheck): boolean {
 const sameAddress = (url: string, other: string): boolean =>
   url === other || (URL.canParse(url) && URL.canParse(other) && pageKey(url) === pageKey(other));
 
-/** Hosts of all URLs that a proposal names. Those reserved for examples are nobody's. */
+/** Hosts of all URLs that a proposal names, empty for one that can't be parsed. Those reserved for examples are nobody's. */
 const hostsOf = ({ title, text, endGoal, startUrl, declaredChecks }: ModelProposal): string[] =>
   [...[title, text, endGoal, startUrl, JSON.stringify(declaredChecks)].join(" ").matchAll(/https?:\/\/[^\s"'<>)\\]+/gi)]
     .map(([url]) => URL.parse(url)?.host ?? "")
-    .filter((host) => !/(^|\.)example(\.(com|net|org))?$/.test(host) || host === "");
+    .filter((host) => !/(^|\.)example(\.(com|net|org))?$/.test(host));
 
 function hostsRead({ docsUrl, pages, apiDescriptions }: ProposalSource): Set<string> {
   const servers = apiDescriptions.flatMap(({ document }) => (document as { servers?: unknown }).servers ?? []);

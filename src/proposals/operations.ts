@@ -106,7 +106,6 @@ function toProposal(
   { operation, api, source }: { operation: Operation; api: Api; source: ProposalSource },
   { title, result, tag }: OperationTask,
 ): TaskProposal {
-  const isSecured = Array.isArray(operation.value.security ?? api.document.security) && !isOpen(operation, api);
   const needs = needsOf(title, "");
   return {
     title: title.slice(0, 200),
@@ -117,7 +116,7 @@ function toProposal(
     declaredChecks: [],
     checksNotRun: null,
     hints: [],
-    needs: isSecured ? ["account", "secret", ...needs] : needs,
+    needs: needsKey(operation, api) ? ["account", "secret", ...needs] : needs,
     by: "rules",
     source: { url: api.url, line: 1, quote: operation.summary },
     docsOwnWords: true,
@@ -125,9 +124,11 @@ function toProposal(
   };
 }
 
-const isOpen = ({ value }: Operation, { document }: Api): boolean => {
-  const requirements = (value.security ?? document.security) as unknown[];
-  return requirements.length === 0 || requirements.some((each) => Object.keys(object(each)).length === 0);
+/** Whether an operation needs a key. It needs none if it has no requirements, or one of the alternatives is empty. */
+const needsKey = ({ value }: Operation, { document }: Api): boolean => {
+  const requirements = value.security ?? document.security;
+  if (!Array.isArray(requirements) || requirements.length === 0) return false;
+  return requirements.every((each) => Object.keys(object(each)).length > 0);
 };
 
 /** The request that lists what was created, if it has a name and the list needs no other value than a key. */
@@ -139,16 +140,13 @@ function readBackCheck({ path, value }: Operation, api: Api): TaskProposal["decl
   const hasName = "name" in object(properties);
   if (!list || path.includes("{") || api.server === null || !hasName) return null;
   const url = `${api.server}${path}`;
-  if (isOpenList(list, api)) return { url, contains: createdName };
+  if (!needsKey(list, api)) return { url, contains: createdName };
   const schemes = Object.values(object(object(api.document.components).securitySchemes)).map(object);
   const bearer = schemes.find(({ type, scheme }) => type === "http" && scheme === "bearer");
   const key = schemes.find((scheme) => scheme.type === "apiKey" && scheme.in === "header");
   if (bearer) return { url, headers: { Authorization: "Bearer {{secret.API_KEY}}" }, contains: createdName };
   return key ? { url, headers: { [text(key.name)]: "{{secret.API_KEY}}" }, contains: createdName } : null;
 }
-
-const isOpenList = (list: Operation, api: Api): boolean =>
-  (list.value.security ?? api.document.security) === undefined || isOpen(list, api);
 
 function returnsJson({ responses }: Fields, document: Fields): boolean {
   return Object.entries(object(responses)).some(([status, response]) => {

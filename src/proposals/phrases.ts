@@ -47,6 +47,7 @@ const vagueVerbs = new Set(
 const gerunds = new Map(
   [...verbs].flatMap((verb) => {
     const [first = "", ...rest] = verb.split(" ");
+    // Such as `run` and `submit`, whose last letter is doubled.
     const doubled = /^[^aeiou]*[aeiou][bdglmnprt]$|(mit|fer|rol)$/.test(first) ? [`${first}${first.at(-1)}ing`] : [];
     const base = /(ee|oe|ye)$/.test(first) ? first : first.replace(/e$/, "");
     return [`${base}ing`, ...doubled].map((form) => [[form, ...rest].join(" "), verb] as const);

@@ -35,7 +35,7 @@ const proposalReasons = [
 
 export type ProposalReason = (typeof proposalReasons)[number];
 
-/** Why a candidate was dropped. */
+/** Why a candidate was dropped. `step`: of a tutorial. `page_kind`: it is outdated, or its page is about the project rather than its use. */
 const dropReasons = [
   "no_quote",
   "quote_not_on_page",

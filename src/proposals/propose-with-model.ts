@@ -57,8 +57,8 @@ export async function proposeWithModel(
   const messages: ModelMessage[] = [{ role: "user", content: clean(prompt) }];
   const inputUsd = maxPriceOf(Buffer.byteLength(instructions + prompt) / bytesPerToken, 0, access) ?? 0;
   // The gateway limits the output of a call to what is left, whatever its input costs.
-  const costUsd = leftUsd - inputUsd;
-  if (costUsd <= 0) throw toBudgetFailure(inputUsd, leftUsd);
+  const maxCostUsd = leftUsd - inputUsd;
+  if (maxCostUsd <= 0) throw toBudgetFailure(inputUsd, leftUsd);
   const failures: AgentFailure[] = [];
   const costs: (number | null)[] = [];
   const writes: Promise<void>[] = [];
@@ -66,7 +66,7 @@ export async function proposeWithModel(
     silenceMs: ctx.config.idleTimeoutMs,
     drainMs,
     model: access,
-    limits: { ...limits, costUsd },
+    limits: { ...limits, costUsd: maxCostUsd },
     shared: sharedBudgetsOf(ctx, org, null),
     mustHavePrice: request.maxUsd !== undefined || budget !== null,
     waitForTurn: () => turnOfOrg(ctx, org),
@@ -78,13 +78,14 @@ export async function proposeWithModel(
     onFailure: (failure) => failures.push(failure),
   });
   let answers: unknown[] = [];
-  let result: ReturnType<typeof acceptModelProposals> | null = null;
+  let result: ProposalResult = { proposals: [], dropped: [] };
   try {
-    for (let callsLeft = limits.calls; callsLeft > 0; callsLeft--) {
+    for (let calls = 0; calls < limits.calls; calls++) {
       const call = { access, gatewaySession, schema: modelAnswerSchema, instructions, messages, stop };
       const response = await generate(ctx, call);
       if ("error" in response) {
-        if (result !== null) break;
+        // The first call has an answer already.
+        if (calls > 0) break;
         throw failures[0] ?? toCallFailure(response.error, ctx.now(), clean);
       }
       const newAnswers = readProposals(response.output);
@@ -92,7 +93,7 @@ export async function proposeWithModel(
       const { objections } = acceptModelProposals(source, newAnswers);
       result = acceptModelProposals(source, answers);
       const areAllUsable = newAnswers.length > 0 && objections.length === 0;
-      const canPayAnother = gatewaySession.spent().costUsd + inputUsd <= costUsd;
+      const canPayAnother = gatewaySession.spent().costUsd + inputUsd <= maxCostUsd;
       if (result.proposals.length >= source.count || areAllUsable || !canPayAnother) break;
       messages.push({ role: "assistant", content: response.text.slice(0, 40_000) || "(nothing)" });
       messages.push({ role: "user", content: toComplaint(objections) });
@@ -101,7 +102,7 @@ export async function proposeWithModel(
     await gatewaySession.close();
     await Promise.all(writes);
   }
-  const { proposals = [], dropped = [] } = result ?? {};
+  const { proposals, dropped } = result;
   return { proposals, dropped, costUsd: sumOf([spentUsd ?? 0, ...costs]) };
 }
 

@@ -116,7 +116,7 @@ export function toSource(
     docsUrl,
     pages,
     apiDescriptions,
-    readme: readme ? toReadme(readme) : null,
+    readme: readme ? readPage(readme.name, "text/markdown", readme.text) : null,
     skill: skill ? toSkillText(skill) : null,
     helpTexts: files.flatMap(toHelpText),
     mcpServers,
@@ -124,8 +124,6 @@ export function toSource(
     count,
   };
 }
-
-const toReadme = ({ name, text }: SourceFile): ProposalPage => readPage(name, "text/markdown", text);
 
 /** null: it has no description. */
 function toSkillText({ name, text }: SourceFile): SkillText | null {
