@@ -188,6 +188,7 @@ export async function runChecks(
   const findings = new Map<string, Finding[]>();
   const runAtOnce = (some: typeof selection) =>
     Promise.all(some.map(async (check) => findings.set(check.id, await runCheck(check, input))));
+  // The check of the clock compares it with `peerClocks`, which checks of connections fill.
   await runAtOnce(selection.filter(({ isLast }) => !isLast));
   await runAtOnce(selection.filter(({ isLast }) => isLast));
   return selection.flatMap(({ id }) => (findings.get(id) ?? []).map((finding) => ({ check: id, ...finding })));

@@ -61,8 +61,9 @@ export function checkDisk({ config, now }: CheckInput): Finding {
   const detail = `${toGib(free)} free`;
   if (free < minFreeBytes) return problemFound("disk_full", `${detail}; at least 0.5 GiB is needed`, path);
   const [first] = readDiskHistory(path);
-  const elapsedMs = first ? now() - first.at : 0;
-  const usedBytes = first ? first.freeBytes - free : 0;
+  if (!first) return ok(detail, path);
+  const elapsedMs = now() - first.at;
+  const usedBytes = first.freeBytes - free;
   if (elapsedMs < minHistoryMs || usedBytes <= 0) return ok(detail, path);
   const days = (free / usedBytes) * (elapsedMs / dayMs);
   if (days >= minDaysUntilFull) return ok(detail, path);

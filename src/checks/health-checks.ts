@@ -61,10 +61,9 @@ export function createHealthChecks(ctx: Context, describeInstallation: () => Ins
   /** Runs the checks that are due: all of them once a day, otherwise those that found a problem. */
   async function runOnce(): Promise<void> {
     const at = ctx.monotonicNow();
-    const occasion = at < startedAt + dayMs ? "start" : "daily";
     if (at >= dueAt) {
       recordFreeSpace(resolve(ctx.config.dataDir), ctx.now());
-      await checkHealth(ctx, describeInstallation(), occasion);
+      await checkHealth(ctx, describeInstallation(), at < startedAt + dayMs ? "start" : "daily");
       dueAt = at + dayMs;
       return;
     }

@@ -61,11 +61,8 @@ export function listDeliveries(
     mentionsNothingDeleted,
   );
   const rows = selectDeliveries(ctx).where(where).orderBy(desc(deliveries.id)).limit(limit).offset(offset).all();
-  const tries = groupTries(
-    ctx,
-    org,
-    rows.map(({ delivery }) => delivery.id),
-  );
+  const ids = rows.map(({ delivery }) => delivery.id);
+  const tries = groupTries(ctx, org, ids);
   return {
     items: rows.map((row) => toDelivery(row, tries.get(row.delivery.id) ?? [])),
     total:

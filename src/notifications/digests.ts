@@ -49,6 +49,7 @@ export function createDigests(ctx: Context, digestOf: DigestOf) {
       if (until === null || since === null || until < since) continue;
       const onceKey = `digest ${new Date(until).toISOString().slice(0, 10)}`;
       const whereSent = and(eq(notifications.orgId, id), eq(notifications.onceKey, onceKey));
+      // `emitEvent` would see it too, but only after the digest was computed.
       if (db.select({ id: notifications.id }).from(notifications).where(whereSent).get()) continue;
       const data = digestOf(id as OrgId, until - 7 * dayMs, until);
       await commit((tx) => emitEvent(ctx, tx, id, "digest.weekly", () => data, onceKey));

@@ -60,12 +60,9 @@ export const toPromptSummary = (row: Omit<PromptSummary, "createdAt"> & { create
   createdAt: toIso(row.createdAt),
 });
 
-const toItem = ({
-  nextEvaluationAt,
-  ...rest
-}: Omit<PromptItem, "nextEvaluationAt"> & { nextEvaluationAt: number | null }) => ({
-  ...rest,
-  nextEvaluationAt: toIso(nextEvaluationAt),
+const toItem = (row: Omit<PromptItem, "nextEvaluationAt"> & { nextEvaluationAt: number | null }): PromptItem => ({
+  ...row,
+  nextEvaluationAt: toIso(row.nextEvaluationAt),
 });
 
 /** Whether a prompt has the tag. */
@@ -166,7 +163,7 @@ export const listPromptsOnResultsPage = (
     .select({ id: prompts.id, title: prompts.title, text: titleText })
     .from(prompts)
     .where(and(promptCondition(org, {}), eq(prompts.isOnResultsPage, true)))
-    .orderBy(sql`lower(coalesce(${prompts.title}, ${prompts.text}))`, asc(prompts.id))
+    .orderBy(sortKeys.title, asc(prompts.id))
     .limit(maxResults)
     .all();
 

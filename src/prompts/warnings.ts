@@ -82,8 +82,7 @@ export const warningsOfPrompt = (ctx: Context, row: PromptRow, runs: number): st
  */
 function startUrlWarnings(ctx: Context, row: PromptRow): string[] {
   if (row.frequency === null && row.templateVars !== null) return [];
-  const key = { org: row.orgId, id: row.id };
-  if (row.frequency !== null && row.status === "paused" && latestEvaluation(ctx.db).get(key)?.reason === pausedReason)
+  if (row.frequency !== null && row.status === "paused" && findPausedAt(ctx, row.orgId, row.id) !== null)
     return [
       `evald paused this prompt because ${maxFailures} scheduled evaluations in a row failed. Fix the cause, then resume it.`,
     ];

@@ -76,9 +76,12 @@ export function settleDueEvaluations(
     const following = nextTime(schedule, dueAt);
     if (!settledEvaluationAt(ctx.db).get({ id: promptId, at: dueAt })) {
       const reason = missedReasonOf(prompt, dueAt, following, time);
-      if (reason === null) latest = failure ?? runDueEvaluation(ctx, tx, prompt, time - dueAt > onTimeMs);
+      const outcome: Outcome =
+        reason === null
+          ? (failure ?? runDueEvaluation(ctx, tx, prompt, time - dueAt > onTimeMs))
+          : { outcome: "missed", evalRequestId: null, reason };
+      if (reason === null) latest = outcome;
       else missedAt.push(dueAt);
-      const outcome = latest ?? { outcome: "missed" as const, evalRequestId: null, reason };
       insertScheduledEvaluation(ctx.db)({ orgId, promptId, scheduledAt: dueAt, createdAt: time, ...outcome });
     }
     dueAt = following;

@@ -28,7 +28,7 @@ export const firstDueTime = statement((db) =>
     .where(isNotNull(prompts.nextEvaluationAt)),
 );
 
-/** Sets when the next evaluation of a prompt is due; null: never. */
+/** Sets when the next evaluation of a prompt is due; null: never. In `set`, a placeholder must be part of an SQL text. */
 export const setNextEvaluation = statement((db) =>
   db
     .update(prompts)

@@ -36,7 +36,7 @@ type DuePrompt = { id: string; failure: Outcome | null };
 type Scheduler = {
   ctx: Context;
   isStopped: boolean;
-  /** The latest time that the clock showed. A previous process may have read a later one. */
+  /** The latest time that the clock showed; infinite before the first check, as a previous process may have read a later one. */
   latestTime: number;
   /** When the last check began, in milliseconds of the monotonic clock. */
   checkedAt: number;
@@ -133,7 +133,7 @@ async function settleWaiting({ ctx }: Scheduler, promptId: string): Promise<void
   announceResult(ctx, promptId, { latest, missed: 0 });
 }
 
-/** Realigns all schedules to the present after the clock was set back. */
+/** Realigns all schedules to a time, at the first check and after the clock was set back. */
 async function realign(scheduler: Scheduler, time: number): Promise<void> {
   let lastId: string | undefined = "";
   while (lastId !== undefined && !scheduler.isStopped) lastId = await realignBatch(scheduler.ctx, lastId, time);

@@ -18,7 +18,8 @@ export function getSchedule(ctx: Context, org: OrgId, promptId: string): Schedul
   const row = getPromptRow(ctx, org, promptId);
   const schedule = scheduleOf(ctx, row);
   const { id, frequency, runsPerEval, catchUp, catchUpHours, overlap, status } = row;
-  const pausedBy = status === "active" ? "organization" : "prompt";
+  const isPaused = frequency !== null && schedule === null;
+  const pauser = status === "active" ? "organization" : "prompt";
   return {
     promptId: id,
     frequency,
@@ -27,7 +28,7 @@ export function getSchedule(ctx: Context, org: OrgId, promptId: string): Schedul
     catchUpHours,
     overlap,
     timeZone: timeZoneOf(ctx.db, org),
-    pausedBy: frequency === null || schedule !== null ? null : pausedBy,
+    pausedBy: isPaused ? pauser : null,
     nextTimes: schedule ? nextTimes(schedule, ctx.now(), maxTimes).map((at) => toIso(at)) : [],
   };
 }

@@ -28,13 +28,13 @@ export async function scheduleTag(ctx: Context, org: OrgId, { tag, ...input }: T
   let lastId = "";
   while (true) {
     const rows = await ctx.commit(() => {
-      const prompts = listTaggedPrompts(ctx, org, tag, lastId);
-      for (const each of prompts) {
+      const batch = listTaggedPrompts(ctx, org, tag, lastId);
+      for (const each of batch) {
         const problem = schedulePrompt(ctx, each, frequency);
         if (problem === null) scheduled++;
         else problems.push({ promptId: each.prompt.id, detail: problem });
       }
-      return prompts;
+      return batch;
     });
     lastId = rows.at(-1)?.prompt.id ?? lastId;
     if (rows.length < batchSize) break;
