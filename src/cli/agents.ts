@@ -65,8 +65,9 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
       for (const { name, detail } of steps)
         say(`${detail === null ? "missing" : "ok     "}  ${name}${detail ? `: ${detail}` : ""}`);
       const missing = steps.flatMap(({ diagnosis }) => diagnosis ?? []);
-      const sentences = new Set([...problems, ...missing].map((diagnosis) => explain(diagnosis, preset)));
-      if (missing.length > 0) for (const sentence of sentences) say(`-> ${sentence}`);
+      // A problem that kept no step from working needs no change.
+      const diagnoses = missing.length > 0 ? [...problems, ...missing] : [];
+      for (const sentence of new Set(diagnoses.map((each) => explain(each, preset)))) say(`-> ${sentence}`);
       print(json ? toJson(events.map(summarizeEvent)) : events.map(describeEvent).join("\n"));
       if (failureReason !== null || steps.some(({ detail }) => detail === null)) process.exitCode = 1;
     });

@@ -54,15 +54,15 @@ export function addBisect(program: Command, useApi: UseApi): void {
 async function runBisect(useApi: UseApi, prompt: string | undefined, options: BisectOptions): Promise<number> {
   const { resume, cancel, json, url, org } = options;
   const work = async (api: Api): Promise<number> => {
-    const request = resume === undefined && cancel === undefined ? toRequest(prompt, options) : null;
-    const hasRepository = request !== null && options.commits === undefined;
-    const subjects = hasRepository ? readSubjects(options.repository ?? ".", request.commits) : new Map();
     const pathOf = (bisectId: string) => ({ path: { bisectId } });
     if (cancel !== undefined) {
       const cancelled = await api.request("POST /bisects/{bisectId}/cancel", pathOf(cancel));
       print(json ? toJson(cancelled, 2) : bisectText(cancelled, new Map()));
       return exits.passed;
     }
+    const request = resume === undefined ? toRequest(prompt, options) : null;
+    const hasRepository = request !== null && options.commits === undefined;
+    const subjects = hasRepository ? readSubjects(options.repository ?? ".", request.commits) : new Map();
     const requested =
       request === null
         ? await api.request("GET /bisects/{bisectId}", pathOf(resume ?? ""))

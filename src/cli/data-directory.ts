@@ -41,7 +41,7 @@ function sayUpgradeProgress() {
   };
 }
 
-/** Opens the data directory for the duration of `work`, which may be async, also next to a running service, unless that is older. */
+/** Opens the data directory for the duration of `work`, which may be async. A service may run on it, unless it is an older version. */
 export function withData<T>(config: Config, work: (service: Service) => T): T {
   const db = openData(config.dataDir, { locksUpgrade: true });
   let result: T;

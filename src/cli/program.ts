@@ -167,11 +167,11 @@ export function createProgram(
   /** `optionSettings`: those that options of the command set. */
   const configOf = (optionSettings: Record<string, string> = {}): Config => {
     const data = dataOf();
-    const settings = Object.fromEntries(Object.entries(env).filter(([name]) => !clientVariables.includes(name)));
+    const settings = Object.fromEntries(Object.entries(env).filter(([key]) => !clientVariables.includes(key)));
     const setByOptions = { ...optionSettings, ...(data !== undefined && { EVALD_DATA_DIR: data }) };
     return readConfig(
       { ...settings, ...setByOptions },
-      Object.fromEntries(Object.entries(settingOptions).filter(([name]) => name in setByOptions)),
+      Object.fromEntries(Object.entries(settingOptions).filter(([key]) => key in setByOptions)),
     );
   };
   const standby = createAgentStandby(env);

@@ -61,7 +61,7 @@ function toSessionCall({ tool, input, values, isAlone }: SafeCall, result: Resul
   };
 }
 
-function toSafeCall({ tool, input, ownName }: Call & { ownName?: string }, product: Product): SafeCall | null {
+function toSafeCall({ tool, input, ownName }: Call, product: Product): SafeCall | null {
   if (tool === "run_command") return toSafeCommand(text(input.command), product);
   if (tool === "fetch_page") {
     const url = toSafeUrl(text(input.url), product);

@@ -52,6 +52,7 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
   const visitorOf = createVisitorLookup();
   let read: LineReader | null = format === null ? null : lineReaderOf(format);
   let rest = "";
+  /** Whether the line in progress is too long. It is counted already, and the rest of it is skipped. */
   let isTooLong = false;
   let pages = new Map<string, PageCounts>();
   const urlOf = createUrlLookup(origin);
@@ -110,7 +111,6 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
         else countLine(line.endsWith("\r") ? line.slice(0, -1) : line);
       }
       if (rest.length <= maxLineChars) return;
-      // The rest of a line that is too long is skipped.
       if (!isTooLong) {
         counts.lines++;
         addUnread(counts, rest);

@@ -41,12 +41,12 @@ function toMonth(year: string, name: string): string | null {
  * Fastly write. Quotes in texts are escaped by a backslash or as \x22.
  */
 const combined =
-  /\[(\d\d)\/(\w{3})\/(\d{4}):[^\]]{8,20}\] "([A-Z]+) ([^" ]+)[^"]*" (\d{3}) \S+(?: "(?:[^"\\]|\\.)*" "((?:[^"\\]|\\.)*)"(?: "((?:[^"\\]|\\.)*)")?)?/;
+  /\[\d\d\/(\w{3})\/(\d{4}):[^\]]{8,20}\] "([A-Z]+) ([^" ]+)[^"]*" (\d{3}) \S+(?: "(?:[^"\\]|\\.)*" "((?:[^"\\]|\\.)*)"(?: "((?:[^"\\]|\\.)*)")?)?/;
 
 function readCombined(line: string): LoggedRequest | null {
   const match = combined.exec(line);
   if (!match) return null;
-  const [, , monthName = "", year = "", method = "", path = "", status, userAgent = "", accept = ""] = match;
+  const [, monthName = "", year = "", method = "", path = "", status, userAgent = "", accept = ""] = match;
   const month = toMonth(year, monthName);
   if (month === null) return null;
   return { month, method, path, status: Number(status), userAgent, accept, contentType: "" };

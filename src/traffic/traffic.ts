@@ -77,7 +77,7 @@ function listSums({ db }: Context, org: OrgId, docsUrl: string, [first, last]: [
     .all();
 }
 
-const readersOf = (kind: CountedKind): "coding" | "answer" | "other" =>
+const groupOf = (kind: CountedKind): "coding" | "answer" | "other" =>
   kind === "coding" || kind === "answer" ? kind : "other";
 
 const isLlmsTxt = (page: string): boolean => /\/llms(-[a-z]+)?\.txt$/.test(page);
@@ -104,7 +104,7 @@ export function getFieldTraffic(
   });
   const pages = [...Map.groupBy(rows, ({ page }) => page)].map(([url, rowsOfPage]) => {
     const readers = { coding: 0, answer: 0, other: 0 };
-    for (const { kind, reads } of rowsOfPage) readers[readersOf(kind)] += reads;
+    for (const { kind, reads } of rowsOfPage) readers[groupOf(kind)] += reads;
     return { url, ...readers, ...sumOf(rowsOfPage), runs: runsByPage.get(url) ?? 0 };
   });
   type Page = (typeof pages)[number];
@@ -143,12 +143,12 @@ export function getFieldTraffic(
   };
 }
 
-/** The first and the last month of a docs map, whose `until` is the start of the month after it. */
+/** The first and the last month of a docs map, which ends with the start of the month after it. */
 function monthsOf({ since, until }: DocsMap): [string, string] {
-  // Up to 14 hours before or after UTC, the middle of a day is in the same month.
-  const middle = (time: string, days: number) =>
+  // Months begin in the time zone of the organization, up to 14 hours from UTC. A day further inside, both agree on the month.
+  const monthAt = (time: string, days: number) =>
     new Date(Date.parse(time) + days * 86_400_000).toISOString().slice(0, 7);
-  return [middle(since, 1), middle(until, -1)];
+  return [monthAt(since, 1), monthAt(until, -1)];
 }
 
 const timesOf = ({ reads, missing }: Sums): number => reads + missing;
@@ -168,6 +168,6 @@ const mostFirst = <T>(items: T[], countOf: (item: T) => number): T[] =>
 /** Pages of the docs at a URL that agents outside read, or asked for and didn't find, with how often. */
 export function listTrafficOf(ctx: Context, org: OrgId, docsUrl: string): { url: string; times: number }[] {
   const rows = listSums(ctx, org, docsUrl, [firstMonthKept(ctx.now()), "9999-12"]);
-  const rowsOfAgents = rows.filter(({ kind, page }) => readersOf(kind) !== "other" && !isLlmsTxt(page));
+  const rowsOfAgents = rows.filter(({ kind, page }) => groupOf(kind) !== "other" && !isLlmsTxt(page));
   return sumsBy(rowsOfAgents, ({ page }) => page).map((row) => ({ url: row.page, times: timesOf(row) }));
 }

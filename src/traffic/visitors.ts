@@ -79,15 +79,17 @@ const rules: [pattern: RegExp, kind: VisitorKind, name: string][] = [
 const disguises: ReadonlySet<string> = new Set(["Search engine", "HTTP client", "Fetch tool", "Other program"]);
 const unnamedAgent: Visitor = { kind: "coding", name: "Unnamed agent" };
 
+const prefersMarkdown = (accept: string): boolean => accept.includes("text/markdown");
+
 /**
  * Who sent a request, by its User-Agent and Accept headers; empty if they weren't logged. Both are claims: anyone can send them. Whoever asks
  * for Markdown first and doesn't say who it is, is a coding agent: browsers never do.
  */
 export function visitorOf(userAgent: string, accept: string): Visitor {
   const rule = rules.find(([pattern]) => pattern.test(userAgent));
-  const wantsMarkdown = accept.includes("text/markdown");
-  if (rule) return wantsMarkdown && disguises.has(rule[2]) ? unnamedAgent : { kind: rule[1], name: rule[2] };
-  if (wantsMarkdown) return unnamedAgent;
+  const isDisguised = prefersMarkdown(accept) && (rule === undefined || disguises.has(rule[2]));
+  if (isDisguised) return unnamedAgent;
+  if (rule) return { kind: rule[1], name: rule[2] };
   return userAgent === "" || userAgent === "-"
     ? { kind: "program", name: "No user agent" }
     : { kind: "person", name: "" };
@@ -100,7 +102,7 @@ export function createVisitorLookup(): typeof visitorOf {
   const visitors = new Map<string, Visitor>();
   return (userAgent, accept) => {
     // Of the Accept header, only this matters to `visitorOf`.
-    const key = accept.includes("text/markdown") ? `${userAgent}\0` : userAgent;
+    const key = prefersMarkdown(accept) ? `${userAgent}\0` : userAgent;
     let visitor = visitors.get(key);
     if (!visitor) {
       // Logs of attackers have a new one in each line.
