@@ -170,7 +170,7 @@ export function listPublished(
 ): PublishedRun[] {
   const matching: PublishedRun[] = [];
   let lastId = before;
-  for (let offset = 0; offset < maxReports && matching.length < maxRuns; offset += batchSize) {
+  for (let read = 0; read < maxReports && matching.length < maxRuns; read += batchSize) {
     const batch = newestReports(ctx.db).all({ org, promptId, before: lastId, limit: batchSize });
     matching.push(...batch.filter((run) => isLive(run) && matches(run)));
     if (batch.length < batchSize) break;

@@ -73,13 +73,14 @@ async function executeRun(ctx: Context, host: RunHost, lease: Lease, stop: Abort
   const run = findRowOfJob(ctx, lease.subject);
   if (!run) throw toFinalFailure("cancelled", "it was deleted");
   const agent = getAgent(ctx, run).describe();
-  const earlierAttempt = findStartedJudging(ctx, run.id);
+  // If an earlier attempt stopped while its session was judged, the agent need not run again.
+  const judgedAttempt = findStartedJudging(ctx, run.id);
   let version: string | null = null;
-  if (earlierAttempt === null) {
+  if (judgedAttempt === null) {
     if (run.task.startUrls.length === 0) throw toFinalFailure("no_start_url", noStartUrl);
     version = await runAgent(ctx, host, { run, agent, lease, stop });
   }
-  const session = { orgId: run.orgId, runId: run.id, attempt: earlierAttempt ?? lease.attempt };
+  const session = { orgId: run.orgId, runId: run.id, attempt: judgedAttempt ?? lease.attempt };
   if (agent.kind === "model") await judgeSession(ctx, run, session, lease, stop);
   const grade = await gradeRun(ctx, session);
   ctx.log.info({ run: run.id, outcome: grade.outcome, score: grade.score }, "run graded");

@@ -24,6 +24,9 @@ export type RunFilter = Omit<ApiRunFilter, "reportStatus"> & { model?: string };
 /** Maximum runs of an agent or trigger for which its index is used. */
 const maxRareRuns = 1000;
 
+const isUnfinished = (status: Status | undefined): boolean => status === "pending" || status === "running";
+const hasNoReport = (status: Status | undefined): boolean => status === "failed" || status === "superseded";
+
 /** A condition that matches the partial index of runs without a report. It must follow the single requested status, or SQLite sorts. */
 const withoutReport = sql`${runs.status} in ('failed', 'superseded')`;
 
@@ -37,10 +40,8 @@ const plusUnless = (isIndexed: boolean): SQL => (isIndexed ? sql`` : sql`+`);
 
 /** SQLite uses the index of one filter: a plus before the columns of the others keeps it from using theirs. */
 export function runConditions(ctx: Context, org: OrgId, { promptId, status, agent, model, trigger }: RunFilter) {
-  const isUnfinished = status === "pending" || status === "running";
-  const hasNoReport = status === "failed" || status === "superseded";
   const indexedFilter = (): "status" | "agent" | "trigger" | "prompt" => {
-    if (isUnfinished || hasNoReport) return "status";
+    if (isUnfinished(status) || hasNoReport(status)) return "status";
     if (agent !== undefined && isRareAgent(ctx, org, agent)) return "agent";
     if (trigger !== undefined) return "trigger";
     return promptId ? "prompt" : "agent";
@@ -50,9 +51,9 @@ export function runConditions(ctx: Context, org: OrgId, { promptId, status, agen
   const id = promptId?.toLowerCase();
   const where = and(
     byTrigger ? eq(evalRequests.orgId, org) : eq(runs.orgId, org),
-    isUnfinished ? isNull(runs.completedAt) : undefined,
-    status && (hasNoReport ? eq(runs.status, status) : sql`+${runs.status} = ${status}`),
-    hasNoReport ? withoutReport : undefined,
+    isUnfinished(status) ? isNull(runs.completedAt) : undefined,
+    status && (hasNoReport(status) ? eq(runs.status, status) : sql`+${runs.status} = ${status}`),
+    hasNoReport(status) ? withoutReport : undefined,
     id && byTrigger ? eq(evalRequests.promptId, id) : undefined,
     id && !byTrigger ? sql`${plusUnless(indexed === "prompt")}${runs.promptId} = ${id}` : undefined,
     // With this hint, SQLite uses the index of triggers even if its statistics contain only one value.
@@ -76,15 +77,14 @@ export function runIdsByDuration(
   { last, limit, isDescending }: KeysetPage & { last?: RunRow },
 ) {
   const { promptId, status, agent, model, trigger } = filter;
-  const isUnfinished = status === "pending" || status === "running";
   const hasRareTrigger = trigger !== undefined && isRareTrigger(ctx, org, trigger);
   const duration = durationOf(runs);
   const comparison = isDescending ? sql.raw("<") : sql.raw(">");
   const where = and(
     eq(runs.orgId, org),
-    isUnfinished ? isNull(runs.completedAt) : undefined,
+    isUnfinished(status) ? isNull(runs.completedAt) : undefined,
     status === undefined ? undefined : eq(runs.status, status),
-    status === "failed" || status === "superseded" ? withoutReport : undefined,
+    hasNoReport(status) ? withoutReport : undefined,
     promptId === undefined ? undefined : sql`+${runs.promptId} = ${promptId.toLowerCase()}`,
     agent === undefined ? undefined : sql`${plusUnless(isRareAgent(ctx, org, agent))}${runs.agent} = ${agent}`,
     model ? usesModel(model) : undefined,
