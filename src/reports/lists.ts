@@ -55,20 +55,18 @@ export function listReports(
     since === undefined ? undefined : gte(reports.createdAt, toInstant("since", since, zone())),
     until === undefined ? undefined : lt(reports.createdAt, toInstant("until", until, zone())),
   );
-  const promptCondition = id === undefined ? undefined : eq(reports.promptId, id);
-  const agentCondition = agent === undefined ? undefined : eq(reports.agent, agent);
-  // These keep SQLite from using the index of the prompt or agent.
-  const unindexedPromptCondition = id === undefined ? undefined : sql`+${reports.promptId} = ${id}`;
-  const unindexedAgentCondition = agent === undefined ? undefined : sql`+${reports.agent} = ${agent}`;
+  // A plus keeps SQLite from using the index of the prompt or agent.
+  const whereIndexed = ({ byPrompt, byAgent }: { byPrompt: boolean; byAgent: boolean }) =>
+    and(
+      otherConditions,
+      id === undefined ? undefined : sql`${byPrompt ? sql`` : sql`+`}${reports.promptId} = ${id}`,
+      agent === undefined ? undefined : sql`${byAgent ? sql`` : sql`+`}${reports.agent} = ${agent}`,
+    );
   // Read in order from an index until the page is full, before whole rows are read.
   const pageIds = ctx.db
     .select({ id: reports.id })
     .from(reports)
-    .where(
-      isByScore
-        ? and(otherConditions, unindexedPromptCondition, unindexedAgentCondition)
-        : and(otherConditions, hasOnlyCountedFilters ? promptCondition : unindexedPromptCondition, agentCondition),
-    )
+    .where(whereIndexed({ byPrompt: !isByScore && hasOnlyCountedFilters, byAgent: !isByScore }))
     .orderBy(...orders[sort])
     .limit(limit)
     .offset(offset);
@@ -97,7 +95,7 @@ export function listReports(
     .all();
   // The last page was found by reading the whole index, which counting would read again.
   const isLast = rows.length < limit && (rows.length > 0 || offset === 0);
-  const countWhere = and(otherConditions, promptCondition, promptCondition ? unindexedAgentCondition : agentCondition);
+  const countWhere = whereIndexed({ byPrompt: true, byAgent: id === undefined });
   const countAll = () =>
     hasOnlyCountedFilters
       ? countReports(ctx, org, { promptId: id, status })

@@ -15,6 +15,7 @@ const dayMs = 24 * 3600_000;
 const goalsMet: Partial<Record<Outcome, 0 | 1>> = { succeeded: 1, goal_not_met: 0 };
 
 type StoredDay = typeof scoreDays.$inferSelect;
+/** The lists of a stored day, each with one entry per run, in the order of their times. */
 const listNames = ["times", "scores", "seconds", "costsUsd", "met"] as const;
 
 /** The results of one day in the time zone of the organization. Runs without a score, time or cost have no entry in that list. */
@@ -55,8 +56,7 @@ export function updateScoreDays(tx: Tx, { report, run }: CountedReport, delta: 1
   } as const;
   const row = storedDay ?? { ...key, times: [], scores: [], seconds: [], costsUsd: [], met: [] };
   const isResultAt = (i: number) => listNames.every((name) => row[name][i] === result[name]);
-  const laterIndex = row.times.findIndex((time) => time > result.times);
-  const insertIndex = laterIndex < 0 ? row.times.length : laterIndex;
+  const insertIndex = row.times.filter((time) => time <= result.times).length;
   const index = delta > 0 ? insertIndex : row.times.findIndex((_, i) => isResultAt(i));
   if (index < 0) return;
   const changedLists = listNames.map((name) => {
@@ -76,9 +76,9 @@ function* daysOf(row: StoredDay, startOfDay: (at: number) => number): Generator<
   const { times, scores, seconds, costsUsd, met, ...key } = row;
   for (let from = 0; from < times.length; ) {
     const day = startOfDay(row.day + times[from]!);
-    const isLast = startOfDay(row.day + times.at(-1)!) === day;
-    const next = isLast ? -1 : times.findIndex((time, i) => i > from && startOfDay(row.day + time) !== day);
-    const to = next < 0 ? times.length : next;
+    // Most rows are of one day, which their last run tells.
+    const isLastDay = startOfDay(row.day + times.at(-1)!) === day;
+    const to = isLastDay ? times.length : times.findIndex((time, i) => i > from && startOfDay(row.day + time) !== day);
     const judged = met.slice(from, to).filter(isNumber);
     yield {
       ...key,

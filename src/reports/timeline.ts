@@ -39,9 +39,11 @@ const timelines = new Map<string, Promise<Timeline>>();
 /** The timeline of a session. Those of the latest sessions are kept in memory. */
 export function getTimeline(ctx: Context, session: StoredSession): Promise<Timeline> {
   const { report, notice } = session;
-  const timeline = (notice === null ? timelines.get(report.id) : undefined) ?? buildTimeline(ctx, session);
+  const areEventsStored = notice === null;
+  const timeline = (areEventsStored ? timelines.get(report.id) : undefined) ?? buildTimeline(ctx, session);
+  // The last one in the map is the latest.
   timelines.delete(report.id);
-  if (notice === null) timelines.set(report.id, timeline);
+  if (areEventsStored) timelines.set(report.id, timeline);
   timeline.catch(() => timelines.delete(report.id));
   for (const oldest of timelines.keys()) if (timelines.size > maxTimelines) timelines.delete(oldest);
   return timeline;
@@ -52,9 +54,9 @@ async function failuresOf(ctx: Context, stored: StoredSession) {
   const { seq, type, data } = sessionEvents;
   const needsAllFields = or(sql`${hasFailed} = 1`, eq(type, "milestone"));
   const input = sql`json_object('url', ${field("input.url")}, 'method', ${field("input.method")})`;
-  const calls = sql<string>`json_object('id', ${field("id")}, 'tool', ${field("tool")}, 'input', ${input})`;
-  const tests = sql<string>`json_remove(${data}, '$.body', '$.headers')`;
-  const isTest = and(eq(type, "http"), sql`${field("purpose")} = 'check'`, sql`${hasFailed} = 0`);
+  const callFields = sql<string>`json_object('id', ${field("id")}, 'tool', ${field("tool")}, 'input', ${input})`;
+  const requestFields = sql<string>`json_remove(${data}, '$.body', '$.headers')`;
+  const isSuccessfulCheck = and(eq(type, "http"), sql`${field("purpose")} = 'check'`, sql`${hasFailed} = 0`);
   const selectFields = (fields: SQL<string>, where: SQL | undefined) =>
     ctx.db
       .select({ seq, at: sessionEvents.at, tMs: sessionEvents.tMs, type, source: sessionEvents.source, fields })
@@ -64,8 +66,8 @@ async function failuresOf(ctx: Context, stored: StoredSession) {
       .map(({ fields, ...row }) => ({ ...JSON.parse(fields), ...row }) as SessionEvent);
   const session = await readInBatches(ctx, stored, (part) => [
     ...ctx.db.select().from(sessionEvents).where(and(part, needsAllFields)).all().map(toSessionEvent),
-    ...selectFields(calls, and(part, eq(type, "tool_call"))),
-    ...selectFields(tests, and(part, isTest)),
+    ...selectFields(callFields, and(part, eq(type, "tool_call"))),
+    ...selectFields(requestFields, and(part, isSuccessfulCheck)),
   ]);
   return factsOf(splitJudging(session.sort((a, b) => a.seq - b.seq)).session).failures;
 }

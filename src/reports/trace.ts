@@ -26,7 +26,7 @@ function parseTypes(text: string): EventType[] {
   });
 }
 
-/** The stored session of a report. `whereEvents` is the condition for its rows, `notice` what a reader needs to know about them. */
+/** The stored session of a report. `whereEvents` is the condition for its rows, `notice` says that they were deleted; null: they are stored. */
 export type StoredSession = {
   report: ReportRow;
   runId: string;
@@ -111,6 +111,7 @@ async function searchContent(
   const { search, tool, failed } = query;
   if (search === undefined && tool === undefined && failed === undefined) return null;
   const { seq } = sessionEvents;
+  // What failed is then known, so that the query need not decide it.
   const onlySeqs = failed === undefined ? undefined : failedEvents;
   const matching = matchConditions(onlySeqs ? { ...query, failed: undefined } : query);
   const rows = await readInBatches(ctx, session, (part) =>
@@ -145,8 +146,8 @@ export async function getTrace(
     matchingSeqs &&
     (isBackward
       ? matchingSeqs.filter((matchingSeq) => matchingSeq < beforeSeq).slice(-limit - 1)
-      : matchingSeqs.filter((matchingSeq) => matchingSeq >= fromSeq));
-  const matching = pageSeqs ? inArray(seq, pageSeqs.slice(0, limit + 1)) : matchConditions(query);
+      : matchingSeqs.filter((matchingSeq) => matchingSeq >= fromSeq).slice(0, limit + 1));
+  const matching = pageSeqs ? inArray(seq, pageSeqs) : matchConditions(query);
   const candidates = db
     .select({ seq, bytes: sql<number>`octet_length(${data})` })
     .from(sessionEvents)
