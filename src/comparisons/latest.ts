@@ -64,15 +64,17 @@ export function findComparison(
   latest: LatestResults | null,
   evalRequestId: string,
 ): { slugs: [before: string, after: string] } | { change: LatestChange } | null {
-  const index = latest?.points.findIndex((point) => point.evalRequestId === evalRequestId) ?? -1;
-  const [before, after] = index < 1 ? [] : (latest?.points.slice(index - 1, index + 1) ?? []);
-  if (!latest || !before || !after) return null;
-  const { change, agent } = latest;
+  if (!latest) return null;
+  const { change, agent, points } = latest;
+  const index = points.findIndex((point) => point.evalRequestId === evalRequestId);
+  const [before, after] = [points[index - 1], points[index]];
+  if (!before || !after) return null;
   const isAfterChange = change?.after.evaluations.some((each) => each.evalRequestId === evalRequestId) ?? false;
   const hasVerdict = isRuleBased(agent) || Math.min(before.runs, after.runs) >= minRuns;
   return change && isAfterChange && !hasVerdict && isClear(change) ? { change } : { slugs: [before.slug, after.slug] };
 }
 
+/** With the score of each run, oldest first. */
 type Point = ScorePoint & { scores: number[] };
 
 /** The indices of the evaluations with which the level of the scores changed. */
@@ -96,14 +98,16 @@ export function findLatestResults(ctx: Context, org: OrgId, promptId: string): L
   const sameKind = published.filter((run) =>
     isSameVariant(run, { ...last, scope: comparedScope({ scope: last.scope, judge: last.methodology.judge }) }),
   );
-  const points = [...Map.groupBy(sameKind, ({ evalRequestId }) => evalRequestId)].flatMap(([evalRequestId, all]) => {
-    const scores = all.flatMap(({ score }) => score ?? []);
-    const [newestOfEval] = all;
-    if (!newestOfEval || scores.length === 0) return [];
-    const { slug, createdAt } = newestOfEval;
-    const fields = { evalRequestId, slug, runs: scores.length, at: toIso(createdAt) };
-    return { ...fields, score: mean(scores), scores: scores.reverse() };
-  });
+  const points = [...Map.groupBy(sameKind, ({ evalRequestId }) => evalRequestId)].flatMap(
+    ([evalRequestId, evalRuns]) => {
+      const scores = evalRuns.flatMap(({ score }) => score ?? []);
+      const [newestOfEval] = evalRuns;
+      if (!newestOfEval || scores.length === 0) return [];
+      const { slug, createdAt } = newestOfEval;
+      const fields = { evalRequestId, slug, runs: scores.length, at: toIso(createdAt) };
+      return { ...fields, score: mean(scores), scores: scores.reverse() };
+    },
+  );
   const oldestFirst = points.toReversed();
   const { slug, agent, model, score, scope, grade, outcome, createdAt } = last;
   return {

@@ -42,8 +42,8 @@ export function pairsOf(before: SideRun[], after: SideRun[]): Pair[] {
 export function withoutEqualRepeats(runs: SideRun[]): SideRun[] {
   const resultOf = ({ pairKey, report, failureCause }: SideRun) =>
     [pairKey, failureCause, report?.outcome, report?.score].join(" ");
-  const first = new Map(runs.toReversed().map((run) => [resultOf(run), run]));
-  return runs.filter((run) => !run.isDeterministic || first.get(resultOf(run)) === run);
+  const firstOfEach = new Set([...Map.groupBy(runs, resultOf).values()].map(([first]) => first));
+  return runs.filter((run) => !run.isDeterministic || firstOfEach.has(run));
 }
 
 /** The values of a number on both sides, by pair. `read` returns it for a run; null: it has none. Pairs without a value on a side are left out. */

@@ -73,16 +73,17 @@ export function compareReports(
     ({ evalRequestId, agentIndex }) => `${evalRequestId} ${String(agentIndex).padStart(3, "0")}`,
   );
   const agentsOfEvaluations = [...groups].sort(([a], [b]) => (a < b ? -1 : 1)).flatMap(([, [first]]) => first ?? []);
-  const sides = agentsOfEvaluations.map(({ evalRequestId, agentIndex }) =>
-    sideOfEvals(ctx, org, [evalRequestId], agentIndex),
-  );
+  const sides = agentsOfEvaluations.map((each) => ({
+    ...each,
+    ...sideOfEvals(ctx, org, [each.evalRequestId], each.agentIndex),
+  }));
   const reportDifferences = differencesOf(reports.map((report) => [comparandOf(report)]));
   // The verdict covers all runs of both evaluations, which may differ in more than the selected reports do.
   const { assessment, comparability } = assessSides(sides, { ...options, reportDifferences });
-  const summaries = sides.map((side, i) => ({
-    evalRequestId: agentsOfEvaluations[i]?.evalRequestId ?? "",
-    agent: agentsOfEvaluations[i]?.agent ?? "",
-    ...resultOf(side.runs, side.unfinished),
+  const summaries = sides.map(({ evalRequestId, agent, runs, unfinished }) => ({
+    evalRequestId,
+    agent,
+    ...resultOf(runs, unfinished),
   }));
   const noVerdictReason = `a verdict needs reports of two evaluations or agents, but these belong to ${sides.length}`;
   return {

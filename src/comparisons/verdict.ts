@@ -84,13 +84,12 @@ export function decideVerdict(
   if (!isScored && causes.length > 0) return withoutTest("regressed", endReasons.join("; "), endEvidence);
   if (!isScored) return withoutTest("insufficient_data", "one side is not measured", endEvidence);
   const scoreVerdict = verdictOfScores(before, after, pairs, level, isDeterministic);
-  const evidence = { ...untested, ...endEvidence, ...scoreVerdict.evidence };
+  const allCauses: Evidence["causes"] = scoreVerdict.verdict === "regressed" ? ["score", ...causes] : causes;
+  const evidence = { ...untested, ...endEvidence, ...scoreVerdict.evidence, causes: allCauses };
   if (causes.length > 0) {
     const reason = [...endReasons, scoreVerdict.evidence.reason].join("; ");
-    const allCauses: Evidence["causes"] = scoreVerdict.verdict === "regressed" ? ["score", ...causes] : causes;
-    return { verdict: "regressed", evidence: { ...evidence, causes: allCauses, reason } };
+    return { verdict: "regressed", evidence: { ...evidence, reason } };
   }
-  if (scoreVerdict.verdict === "regressed") evidence.causes = ["score"];
   return isDeterministic
     ? { ...scoreVerdict, evidence }
     : withSuccess(scoreVerdict.verdict, evidence, summaries, level);
@@ -145,12 +144,11 @@ function withSuccess(verdict: Verdict, evidence: Evidence, summaries: EvalResult
   const change = success ? success.after.k / success.after.n - success.before.k / success.before.n : 0;
   const isSignificant = verdict !== "insufficient_data" && successP !== null && successP < level && change !== 0;
   const combined = isSignificant ? softened(verdict, change) : verdict;
-  const hint = combined === "inconclusive" && combined === verdict ? hintOf(summaries) : "";
-  const note =
-    combined === verdict || successP === null
-      ? hint
-      : `; the success rate ${change > 0 ? "rose" : "fell"} by ${Math.abs(change * 100).toFixed(0)} percentage points, ${pWords(successP)}`;
-  return { verdict: combined, evidence: { ...evidence, reason: evidence.reason + note } };
+  const withNote = (note: string) => ({ verdict: combined, evidence: { ...evidence, reason: evidence.reason + note } });
+  if (combined === verdict || successP === null) return withNote(verdict === "inconclusive" ? hintOf(summaries) : "");
+  return withNote(
+    `; the success rate ${change > 0 ? "rose" : "fell"} by ${Math.abs(change * 100).toFixed(0)} percentage points, ${pWords(successP)}`,
+  );
 }
 
 function softened(verdict: Verdict, change: number): Verdict {

@@ -21,18 +21,17 @@ export function compareWindows(
   promptId: string,
   ids: WindowIds,
 ): { agent: string; model: string | null; change: LatestChange } {
-  const rowsOf = (evalRequestIds: string[]) =>
-    runRowsOfEvals(ctx, org, evalRequestIds).filter((run) => run.promptId === promptId);
-  const newest = rowsOf(ids.after).find(({ reportId }) => reportId !== null);
+  const newest = runRowsOfEvals(ctx, org, ids.after).find((run) => run.promptId === promptId && run.reportId !== null);
   if (!newest) throw badRequest("Invalid head: this prompt has no report there.");
   const { agent, model } = newest;
+  // A run without a report names the model that was requested.
   const keeps = (run: ComparedRun) =>
     run.promptId === promptId && run.agent === agent && (run.report === null || run.model === model);
   const comparison = compareEvals(ctx, org, { evalRequestIds: ids.before }, ids.after, { keeps });
   const { delta, score, reason } = comparison.evidence;
   if (comparison.verdict === null || delta === null || score === null)
     throw badRequest(`These evaluations can't be compared: ${reason}.`);
-  const evaluationsOf = (evalRequestIds: string[]) => listEvaluations(ctx, rowsOf(evalRequestIds).filter(keeps));
+  const evaluationsOf = (evals: string[]) => listEvaluations(ctx, runRowsOfEvals(ctx, org, evals).filter(keeps));
   const change = toChange(comparison, evaluationsOf(ids.before), evaluationsOf(ids.after));
   if (change === null) throw badRequest("Invalid base: this prompt has no report there.");
   return { agent, model, change };

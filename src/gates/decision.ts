@@ -40,6 +40,12 @@ export function decide(facts: GateFacts): Decision {
   const [base] = comparison?.evidence.sides ?? [];
   const because = (side: "head" | "base") => (facts.lost[side].reason === null ? "" : `: ${facts.lost[side].reason}`);
   const toReason = (cause: string) => ({ reason: cause, cause });
+  // That there is no comparison is a part of the cause, since no comparison tells it.
+  const withComparison = (...causes: string[]) => {
+    const ownCauses = comparison ? causes : [...causes, "there is no base"];
+    const result = comparison ? [`${humanize(comparison.verdict ?? "no_verdict")}: ${comparison.evidence.reason}`] : [];
+    return { reason: [...ownCauses, ...result].join("; "), cause: ownCauses.join("; ") || null };
+  };
   const failForLostRuns = (cause: string): Decision => ({
     status: "error",
     ...toReason(cause),
@@ -49,14 +55,7 @@ export function decide(facts: GateFacts): Decision {
     failForLostRuns(`more than 20% of the runs of the ${side} failed${because(side)}`);
   if (isInconclusive(head.infraFailures, facts.done)) return failForSide("head");
   if (base && isInconclusive(base.infraFailures, comparison?.base.runs ?? 0)) return failForSide("base");
-  const fromComparison = comparison
-    ? { reason: `${humanize(comparison.verdict ?? "no_verdict")}: ${comparison.evidence.reason}`, cause: null }
-    : toReason("there is no base");
-  const withComparison = (cause: string) =>
-    comparison
-      ? { reason: `${cause}; ${fromComparison.reason}`, cause }
-      : toReason(`${cause}; ${fromComparison.reason}`);
-  if (comparison?.verdict === "regressed") return { status: "failed", ...fromComparison };
+  if (comparison?.verdict === "regressed") return { status: "failed", ...withComparison() };
   if (isInconclusive(facts.lost.head.n, facts.done))
     // More runs can show that they are significantly more than on the base.
     return {
@@ -80,8 +79,8 @@ export function decide(facts: GateFacts): Decision {
   if (comparison && isSplit(comparison))
     return { status: "error", ...withComparison("only some of the prompts got worse; compare them one by one") };
   if (minScore === null && comparison && inconclusive.includes(comparison.verdict))
-    return { status: "error", ...fromComparison };
-  if (minScore === null) return { status: "passed", ...fromComparison };
+    return { status: "error", ...withComparison() };
+  if (minScore === null) return { status: "passed", ...withComparison() };
   return { status: "passed", ...withComparison(`the mean score ${mean} meets the minimum of ${minScore}`) };
 }
 

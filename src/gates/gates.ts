@@ -95,17 +95,17 @@ function toGate(ctx: Context, gate: GateRow): Gate {
   const { urlMap, templateArgs } = requestOfGate(ctx, gate);
   const groups = listGateAgents(ctx, gate);
   const deciding = groups[decidingIndex(gate.agents ?? [])] as GateAgentGroup;
-  const titles = targetsOf(gate).map(({ promptId }) => {
-    const prompt = promptTitle(ctx.db).get({ id: promptId });
-    return prompt ? titleOf(prompt) : null;
+  const targets = targetsOf(gate).map((target) => {
+    const prompt = promptTitle(ctx.db).get({ id: target.promptId });
+    return { ...target, title: prompt ? titleOf(prompt) : null };
   });
   return {
     id,
     statusUrl: `${ctx.baseUrl()}/api/v1/gates/${id}`,
     pageUrl: `${ctx.baseUrl()}/gates/${id}`,
-    prompts: targetsOf(gate).map(({ promptId, headRequestId, baseRequestId }, i) => ({
+    prompts: targets.map(({ promptId, title, headRequestId, baseRequestId }) => ({
       id: promptId,
-      title: titles[i] ?? null,
+      title,
       headRequestId,
       baseRequestId,
     })),
@@ -124,15 +124,16 @@ function toGate(ctx: Context, gate: GateRow): Gate {
     head: resultOfHead(ctx, gate, deciding),
     comparison: gate.comparison as Comparison | null,
     agents: gate.agents as Gate["agents"],
-    warnings: groups.every(({ agent }) => isRuleBased(agent)) ? [] : warningsOf(gate, titles, groups),
+    warnings: groups.every(({ agent }) => isRuleBased(agent)) ? [] : warningsOf(gate, targets, groups),
     createdAt: toIso(gate.createdAt),
     completedAt: toIso(gate.completedAt),
   };
 }
 
-/** Warns where so few runs cannot show a change: about each prompt that has too few. `titles`: of its prompts, in their order. */
-function warningsOf(gate: GateRow, titles: (string | null)[], groups: GateAgentGroup[]): string[] {
-  const targets = targetsOf(gate);
+type TitledTarget = ReturnType<typeof targetsOf>[number] & { title: string | null };
+
+/** Warns where so few runs cannot show a change: about each prompt that has too few. */
+function warningsOf(gate: GateRow, targets: TitledTarget[], groups: GateAgentGroup[]): string[] {
   // A baseline contains the runs of all agents.
   const sizes = targets.map(({ baseRunIds }) => ({
     base: baseRunIds ? Math.floor(baseRunIds.length / groups.length) : gate.runs,
@@ -142,8 +143,8 @@ function warningsOf(gate: GateRow, titles: (string | null)[], groups: GateAgentG
   if (sizes.some(({ base }) => base === 0) || smallestP(sizes) < alpha / groups.length) return [];
   const tooFew = (runs: number, what: string) =>
     `${runs} ${runs === 1 ? "run" : "runs"} ${what}: too few for a verdict, so this gate can fail only because of minScore.`;
-  const baselines = targets.flatMap(({ promptId, baseRunIds }, i) => {
-    const suffix = targets.length === 1 ? "" : ` of ${titles[i] ?? promptId}`;
+  const baselines = targets.flatMap(({ promptId, title, baseRunIds }) => {
+    const suffix = targets.length === 1 ? "" : ` of ${title ?? promptId}`;
     return baseRunIds && baseRunIds.length < minRuns ? [tooFew(baseRunIds.length, `in the baseline${suffix}`)] : [];
   });
   return [...(gate.runs < minRuns ? [tooFew(gate.runs, "per side")] : []), ...baselines];

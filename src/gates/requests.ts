@@ -78,6 +78,7 @@ function acceptGate(
 
   const [firstId = "", ...otherIds] = promptIds;
   const firstHead = requestRuns(firstId, { urlMap, sites, idempotencyKey });
+  // A retry got the evaluation of the first request, which has a gate.
   const whereHead = and(eq(gates.orgId, org), eq(gates.headRequestId, firstHead.evalRequestId));
   const earlierGate = tx.select({ id: gates.id }).from(gates).where(whereHead).get();
   if (earlierGate) return earlierGate.id;

@@ -64,12 +64,11 @@ const signed = (value: number) => (value > 0 ? `+${value}` : `${value}`);
 
 function sidesTable({ evidence: { sides, score, delta, p, successP } }: Comparison): string {
   const scoreName = score?.without.length ? `Score without ${score.without.join(", ")}` : "Score";
-  // The means that the change is the change of, which may leave out a dimension.
-  const comparedMeans = score === null ? [] : [score.before, score.after];
-  const textOf = (name: string, of: (side: EvalResult) => string, side: EvalResult, i: number) => {
-    const mean = name === "Score" ? comparedMeans[i] : undefined;
-    return mean === undefined || mean === side.score?.mean ? of(side) : `${mean}`;
-  };
+  // The change is that of the compared means, which may leave out a dimension: then they are shown.
+  const shownSides = sides.map((side, i) => {
+    const mean = [score?.before, score?.after][i];
+    return mean === undefined || mean === side.score?.mean ? side : { ...side, score: { mean, low: null, high: null } };
+  });
   const interval = delta === null || delta.low === delta.high ? "" : range(delta);
   const changeOf: Record<string, string> = {
     Score: delta === null ? "" : `${signed(delta.value)}${interval}${p === null ? "" : `, p ${p}`}`,
@@ -77,11 +76,7 @@ function sidesTable({ evidence: { sides, score, delta, p, successP } }: Comparis
   };
   return table([
     ["", "Base", "Head", "Change"],
-    ...figures.map(([name, of]) => [
-      name === "Score" ? scoreName : name,
-      ...sides.map((side, i) => textOf(name, of, side, i)),
-      changeOf[name] ?? "",
-    ]),
+    ...figures.map(([name, of]) => [name === "Score" ? scoreName : name, ...shownSides.map(of), changeOf[name] ?? ""]),
   ]);
 }
 

@@ -1,4 +1,4 @@
-import type { LatestResults } from "../../comparisons/latest.ts";
+import { isClear, type LatestResults } from "../../comparisons/latest.ts";
 import { count } from "../../grading/text.ts";
 import { calibrationText } from "../../reports/calibration.ts";
 import {
@@ -135,7 +135,7 @@ const mixesSides = (latest: LatestResults | null, report: Report): boolean =>
 /** Whether the prompt's newest significant change came with the evaluation of this report or before it. */
 function isAtOrAfterChange(latest: LatestResults | null, { run }: Report): boolean {
   const { change = null, points = [] } = latest ?? {};
-  if (change?.verdict !== "regressed" && change?.verdict !== "improved") return false;
+  if (!change || !isClear(change)) return false;
   const reportIndex = points.findIndex(({ evalRequestId }) => evalRequestId === run.evalRequestId);
   const [, slugAfterChange] = change.slugs;
   // -1: the change came before the first of these evaluations.

@@ -1,5 +1,5 @@
 import { type ComponentChildren, Fragment } from "preact";
-import type { LatestResults } from "../../comparisons/latest.ts";
+import { isClear, type LatestResults } from "../../comparisons/latest.ts";
 import { signedPoints } from "../../grading/text.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
 import { humanize, scopeHints, scoreText, titleOf } from "../../reports/labels.ts";
@@ -110,7 +110,7 @@ export function LatestChange({ latest, base, promptId }: ChangeProps) {
   const change = latest?.change ?? null;
   if (latest === null || change === null) return <span class="muted">–</span>;
   const { verdict, delta, at } = change;
-  const isSignificant = verdict === "improved" || verdict === "regressed";
+  const isSignificant = isClear(change);
   return (
     <a
       class={`change change-${verdict}`}
