@@ -119,7 +119,7 @@ export function getFriction(ctx: Context, org: OrgId, fingerprint: string, scope
   };
 }
 
-/** Friction points without duplicates, each with the rows of its prompts: live docs before previews, then the newest first. */
+/** Friction points without duplicates, each with its rows on the live docs, newest first; without any, with its newest row on a preview. */
 function lifecyclesByPoint(ctx: Context, org: OrgId, scope: Scope, fingerprint?: string): PointRows[] {
   const lifecycles = promptsWithin(ctx, org, scope).flatMap((prompt) =>
     fingerprint === undefined
@@ -188,7 +188,7 @@ function computeList(ctx: Context, org: OrgId, { sort, ...filter }: SortedFilter
 
 type Sortable = { rows: PointRows; rank: number; state: State; met: number };
 
-/** The value that each column shows. */
+/** What each column sorts by: the cost is that of a run. */
 const sortValues: Record<(typeof frictionColumns)[number], (point: Sortable) => number | null> = {
   severity: ({ rows: [first] }) => -severities.indexOf(first.severity),
   runs: ({ met }) => met,

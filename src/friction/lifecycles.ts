@@ -131,6 +131,7 @@ function concerns(change: Change, row: LifecycleRow): boolean {
     return !meetsAsBefore(change) || !Bun.deepEquals(countedFieldsOf(pointBefore), countedFieldsOf(pointAfter));
   if (pointBefore || pointAfter) return true;
   const lastId = row.life.evaluations.at(-1)?.id ?? "";
+  // Whether a run counts as one that came by without meeting the friction.
   const passes = (each: CountedReport | null): boolean => {
     if (!each?.exposure) return false;
     const metSince = row.metBy[agentKey(each.run)];

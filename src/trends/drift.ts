@@ -116,6 +116,7 @@ function withCompared(context: ChangeContext, series: ScoreDay, scores: Change[]
   const dayOf = (at: string | undefined, otherwise: number) =>
     at === undefined ? otherwise : context.dayOf(Date.parse(at));
   const at = context.dayOf(Date.parse(newest.at));
+  // The series may show the change an evaluation earlier or later.
   const from = dayOf(before.evaluations.at(-1)?.at, at);
   const until = dayOf(after.evaluations[1]?.at, at);
   const isSame = (change: Change) => Date.parse(change.at) >= from && Date.parse(change.at) <= until;

@@ -81,8 +81,9 @@ export function listEvaluationPoints(
     return isGraded || hasOnlyUngradedRuns ? [[id, seriesRuns]] : [];
   });
   const shownEvaluations = evaluations.slice(0, maxPoints);
-  const [, oldestRuns = isTruncated ? rows : []] = shownEvaluations.at(-1) ?? [];
-  const oldestRun = oldestRuns.at(-1);
+  const [, lastShownRuns] = shownEvaluations.at(-1) ?? [];
+  // The next page begins before the last evaluation of this one, or before all runs that were read.
+  const oldestRun = (lastShownRuns ?? rows).at(-1);
   return {
     points: shownEvaluations
       .map(([evalRequestId, evalRuns]) => ({

@@ -234,7 +234,7 @@ function splitIntoSeries(days: ScoreDay[]): DatedSeries[] {
   );
 }
 
-/** Without scores of reading docs for goals in their own words, which an agent finds by any word. */
+/** Without docs_only scores of prompts whose end goal repeats words of the docs: an agent finds those by any word. */
 function withoutRepeatedDocs({ db }: Context, org: OrgId, days: ScoreDay[]): ScoreDay[] {
   const isRepeated = sql`json_extract(${prompts.basis}, '$.ownGoal') = ${prompts.endGoal}`;
   const rows = db
