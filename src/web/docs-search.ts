@@ -21,10 +21,10 @@ const toText = (html: string): string =>
     .replace(/\s+/g, " ")
     .trim();
 
-let search: { find: Statement<SearchHit, [string]> } | undefined;
+let preparedSearch: Statement<SearchHit, [string]> | undefined;
 
 /** Indexes all sections in memory, and prepares the query for them. */
-function prepareSearch(site: Site) {
+function prepareSearch(site: Site): Statement<SearchHit, [string]> {
   const db = new Database(":memory:");
   db.run(
     "CREATE VIRTUAL TABLE sections USING fts5(title, heading, text, slug UNINDEXED, anchor UNINDEXED, tokenize = 'porter unicode61')",
@@ -39,11 +39,10 @@ function prepareSearch(site: Site) {
     }
   }
   // A snippet has at most 24 words. A word in a title counts 6 times, and one in a heading 4 times as much as one in the text.
-  const find = db.prepare<SearchHit, [string]>(
+  return db.prepare<SearchHit, [string]>(
     `SELECT slug, title, heading, anchor, snippet(sections, 2, char(1), char(2), ' … ', 24) AS snippet
      FROM sections WHERE sections MATCH ? ORDER BY bm25(sections, 6, 4, 1) LIMIT ${maxHits}`,
   );
-  return { find };
 }
 
 /** Words of questions and the most frequent words of English, which say nothing about what is searched for. */
@@ -65,8 +64,8 @@ function wordsOf(text: string): string[] {
  * those with some. A word that is in no section stands for all words that start with it. At most 20.
  */
 export function searchDocs(text: string, site: Site): SearchHit[] {
-  search ??= prepareSearch(site);
-  const { find } = search;
+  preparedSearch ??= prepareSearch(site);
+  const find = preparedSearch;
   const terms = wordsOf(text).map((word) => (find.get(`"${word}"`) ? `"${word}"` : `"${word}"*`));
   if (terms.length === 0) return [];
   const hits = [...find.all(terms.join(" ")), ...find.all(terms.join(" OR "))];

@@ -136,12 +136,10 @@ function readFormatted(schema: TSchema, format: Format, text: string): unknown {
 /** The members of an object or a map that were filled in; undefined: none. */
 function readMembers(schema: TSchema, form: URLSearchParams, name: string, formats: Formats): object | undefined {
   const prefix = `${name}.`;
-  const sentFields = [...form.keys()]
-    .filter((each) => each.startsWith(prefix))
-    .map((each) => each.slice(prefix.length));
-  const members = Object.keys(
-    nonNullSchema(schema).properties ?? Object.fromEntries(sentFields.map((key) => [key, key])),
-  )
+  const { properties } = nonNullSchema(schema);
+  const sentFields = [...form.keys()].filter((each) => each.startsWith(prefix));
+  const keys: string[] = properties ? Object.keys(properties) : sentFields.map((each) => each.slice(prefix.length));
+  const members = keys
     .map((key) => [key, readField(memberOf(schema, key), form, prefix + key, formats)])
     .filter(([, value]) => value !== undefined && value !== null && value !== "");
   return members.length === 0 ? undefined : Object.fromEntries(members);

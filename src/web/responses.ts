@@ -95,6 +95,7 @@ const eventStreamType = /^text\/event-stream/;
  */
 export function compress(request: Request, response: Response): Response {
   const { headers, body, status } = response;
+  // A 304 has the same vary as the response that it stands for.
   const isEmpty = body === null && status !== 304;
   const isEncoded = headers.has("content-encoding");
   const isEventStream = eventStreamType.test(headers.get("content-type") ?? "");

@@ -35,6 +35,7 @@ export function ScoreLine({ points, label }: { points: Point[]; label: string })
     points.length === 1 ? (left + width - right) / 2 : left + (i * (width - left - right)) / (points.length - 1);
   const y = (score: number) => top + (1 - score / 100) * (height - top - bottom);
   const last = points.length - 1;
+  // Without a class, a text ends at its x.
   const anchorOf = (i: number) => {
     if (i === 0) return "start";
     return i === last ? undefined : "middle";

@@ -104,21 +104,21 @@ type TableHeadProps = { labels: Column[]; numbers?: Column[]; sorting?: Sorting 
 export const TableHead = ({ labels, numbers = [], sorting }: TableHeadProps) => (
   <thead>
     <tr>
-      {labels.map((column) => (
-        <HeadCell key={typeof column === "string" ? column : column.label} {...{ column, sorting }} />
+      {labels.map(toOptions).map((column) => (
+        <HeadCell key={column.label} {...{ column, sorting }} />
       ))}
-      {numbers.map((column) => (
-        <HeadCell key={typeof column === "string" ? column : column.label} {...{ column, sorting }} isNumber />
+      {numbers.map(toOptions).map((column) => (
+        <HeadCell key={column.label} column={{ ...column, isNumber: true }} sorting={sorting} />
       ))}
     </tr>
   </thead>
 );
 
-type HeadCellProps = { column: Column; sorting?: Sorting; isNumber?: boolean };
+const toOptions = (column: Column): ColumnOptions => (typeof column === "string" ? { label: column } : column);
 
-function HeadCell({ column, sorting, isNumber = typeof column !== "string" && column.isNumber }: HeadCellProps) {
+function HeadCell({ column, sorting }: { column: ColumnOptions; sorting?: Sorting }) {
+  const { label, sort, isNumber = false, largestFirst = isNumber } = column;
   const cell = { scope: "col", class: isNumber ? "number" : undefined } as const;
-  const { label, sort, largestFirst = isNumber } = typeof column === "string" ? { label: column } : column;
   if (!sorting || sort === undefined) return <th {...cell}>{label}</th>;
   const isAscending = sorting.by === sort;
   const isDescending = sorting.by === `-${sort}`;

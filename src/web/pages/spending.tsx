@@ -62,6 +62,7 @@ export function SpendingPage(props: Props) {
               <Rows
                 rows={breakdown[by]}
                 label={breakdownTitles[by]}
+                maxShown={maxRows}
                 toHref={by === "prompt" ? (key) => `${site.base}/prompts/${key}` : undefined}
               />
             </section>
@@ -138,10 +139,9 @@ const ForecastPart = ({ forecast }: { forecast: SpendingReport["forecast"] }) =>
 
 type RowsProps = { rows: SpendingRow[]; label: string; toHref?: (key: string) => string };
 
-function Rows({ rows, label, toHref }: RowsProps) {
+function Rows({ rows, label, toHref, maxShown = rows.length }: RowsProps & { maxShown?: number }) {
   const total = rows.reduce((sum, { spentUsd }) => sum + spentUsd, 0);
-  // The days are folded already.
-  const firstRows = label === "Days" ? rows : rows.slice(0, maxRows);
+  const firstRows = rows.slice(0, maxShown);
   const moreRows = rows.slice(firstRows.length);
   return (
     <>

@@ -36,7 +36,7 @@ export const comparePages = (ctx: Context) =>
           const comparison = compareSides(ctx, viewer.org, sideOf(base), sideOf(head));
           return <CompareSidesPage {...{ site, viewer, comparison }} />;
         }
-        // The list of reports sends the checked slugs newest first; a comparison reads oldest first.
+        // A list sends a parameter named after each checked row, newest first; a comparison reads oldest first.
         if (slugs === undefined) {
           const fields = Object.keys(selectedRows).filter((name) => name !== orgField);
           const selectedSlugs = fields.flatMap((name) => slugOf(ctx, viewer.org, name) ?? []).reverse();

@@ -62,8 +62,8 @@ function toRequest(ctx: Context, org: OrgId, form: ExperimentForm): ExperimentRe
 
 /** The arms that a form asks for. Throws bad_request for an incomplete edit, and not_found. */
 function toArms(ctx: Context, org: OrgId, form: ExperimentForm): ExperimentRequest["arms"] {
-  const { promptId, skillsArchive, llmsTxtOf, hidden = [], withoutPages, itself, ...rest } = form;
-  const { mcpUrl, bare, otherAgent, otherModel, competitorId, editUrl, editFind = "", editReplacement = "" } = rest;
+  const { promptId, skillsArchive, llmsTxtOf, hidden = [], withoutPages, itself } = form;
+  const { mcpUrl, bare, otherAgent, otherModel, competitorId, editUrl, editFind = "", editReplacement = "" } = form;
   if ((editUrl === undefined) !== (editFind === ""))
     throw badRequest("To edit a page, fill in both its URL and the text to replace.");
   if (itself) return equalArms;

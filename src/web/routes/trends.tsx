@@ -43,39 +43,31 @@ function sidesOf(
   const isExplained = (at: string, verdict: string | null) =>
     newestChange?.at.slice(0, 10) === at.slice(0, 10) && newestChange.verdict === verdict;
   const published = listPublished(ctx, org, promptId, maxRuns, { matches: isSameSeries, batchSize: maxRuns });
-  const evaluationsBetween = (since: string | undefined, until: string | undefined) => [
-    ...new Set(
-      published
-        .filter(({ runId }) => isWithin(timeOfId(runId), since, until))
-        .map(({ evalRequestId }) => evalRequestId)
-        .reverse(),
-    ),
-  ];
-  const sides = scoreChanges.slice(-maxComparedChanges).flatMap(({ at, verdict }): [string, ChangeSides][] => {
-    const index = scoreChanges.findIndex((change) => change.at === at);
-    const before = evaluationsBetween(scoreChanges[index - 1]?.at, at);
-    const after = evaluationsBetween(at, scoreChanges[index + 1]?.at);
+  const evaluationsBetween = (since: string | undefined, until: string | undefined) => {
+    const publishedThen = published.filter(({ runId }) => isWithin(timeOfId(runId), since, until));
+    return [...new Set(publishedThen.map(({ evalRequestId }) => evalRequestId).reverse())];
+  };
+  const changesWithNeighbors = scoreChanges.map((change, i) => ({
+    ...change,
+    since: scoreChanges[i - 1]?.at,
+    until: scoreChanges[i + 1]?.at,
+  }));
+  const sides = changesWithNeighbors.slice(-maxComparedChanges).flatMap(({ at, verdict, since, until }) => {
+    const before = evaluationsBetween(since, at);
+    const after = evaluationsBetween(at, until);
     if (before.length === 0 || after.length === 0) return [];
     const sideOf = (of: string[]) => ({ of, agent, ...(model !== null && { model }) });
-    const { friction } = compareSides(
-      ctx,
-      org,
-      sideOf(before.slice(-maxEvaluations)),
-      sideOf(after.slice(0, maxEvaluations)),
-    );
+    const [base, head] = [sideOf(before.slice(-maxEvaluations)), sideOf(after.slice(0, maxEvaluations))];
+    const { friction } = compareSides(ctx, org, base, head);
     const titles = (points: { title: string }[]) =>
       points.slice(0, maxFriction).map(({ title }) => oneLine(title, 160));
-    return [
-      [
-        at,
-        {
-          windows: { before, after, agent, model },
-          whyOf: isExplained(at, verdict) ? promptId : null,
-          gone: titles(friction.gone),
-          added: titles(friction.new),
-        },
-      ],
-    ];
+    const changeSides: ChangeSides = {
+      windows: { before, after, agent, model },
+      whyOf: isExplained(at, verdict) ? promptId : null,
+      gone: titles(friction.gone),
+      added: titles(friction.new),
+    };
+    return [[at, changeSides] as const];
   });
   return new Map(sides);
 }
