@@ -1,7 +1,9 @@
 import { type GrammarName, grammars, openingOf } from "./grammars.ts";
 
-/** A parser's result for a sample. `line` is 1-based within the sample. `null`: unknown. */
-export type ParseResult = { broken: false } | { broken: true; message: string; line: number } | null;
+/** What is wrong with a sample. `line` is 1-based within it. */
+type SyntaxProblem = { broken: true; message: string; line: number };
+/** A parser's result for a sample. `null`: unknown. */
+export type ParseResult = { broken: false } | SyntaxProblem | null;
 
 /** The line of an index in a text, from 1. */
 export const lineAt = (code: string, index: number) => code.slice(0, index).split("\n").length;
@@ -23,6 +25,12 @@ const closing = new Map([
   ["{", "}"],
 ]);
 
+/** Spaces in place of a text, on as many lines. */
+const blank = (text: string) => text.replace(/[^\n]/g, " ");
+
+/** How many more brackets a line opens than it closes. */
+const depthChange = (line: string) => line.split(/[([{]/).length - line.split(/[)\]}]/).length;
+
 /** Nodes whose text contains no code, such as the text of a PHP template. */
 const opaque = /^Text$|String|Comment|Char|Rune|TextBlock|Heredoc|RegExp/;
 
@@ -37,21 +45,21 @@ export function checkBrackets(language: GrammarName, code: string): ParseResult 
   const tag = openingOf(language, code);
   const source = `${tag}${code}\n`;
   const { text: wholeText, hasError } = codeOf(language, source);
-  if (!hasError)
-    return (
-      findTypographicQuote(wholeText, source) ??
-      (language === "python" ? checkIndentation(code, wholeText) : { broken: false })
-    );
+  if (!hasError) {
+    const problem = findTypographicQuote(wholeText, source);
+    return problem ?? (language === "python" ? checkIndentation(code, wholeText) : { broken: false });
+  }
   const text = language === "cpp" ? withoutDirectives(wholeText) : wholeText;
   const quote = unclosedQuote.exec(text)?.index;
   if (quote !== undefined)
     return { broken: true, message: `${text[quote]} is never closed`, line: lineAt(source, quote) };
   const result = checkMatching(text, tag.length);
+  // Brackets that match don't make a sample valid in which the parser found an error: then nothing is known.
   return result?.broken ? result : findTypographicQuote(text, source);
 }
 
 /** The quotes of texts, in which no language writes its strings: whoever pastes them from a text gets an error. `text`: without strings and comments. */
-export function findTypographicQuote(text: string, source: string): ParseResult {
+export function findTypographicQuote(text: string, source: string): SyntaxProblem | null {
   const index = text.search(/[“”]/);
   return index < 0
     ? null
@@ -75,11 +83,14 @@ function checkIndentation(code: string, text: string): ParseResult {
     const isStatement = column >= 0 && column === columnOf(lines[index]!) && depth <= 0 && !isContinued;
     if (isStatement) {
       const outer = columns.filter((each) => each <= column);
-      const isBetween = outer.length > 0 && outer.length < columns.length && outer.at(-1)! < column;
-      if (isBetween) return { broken: true, message: "the indentation matches no line above", line: index + 1 };
+      const endsBlock = outer.length < columns.length;
+      // Without an outer block, the sample began in the middle of one.
+      const outerColumn = outer.at(-1) ?? column;
+      if (endsBlock && outerColumn < column)
+        return { broken: true, message: "the indentation matches no line above", line: index + 1 };
       columns = [...new Set([...outer, column])];
     }
-    depth += line.split(/[([{]/).length - line.split(/[)\]}]/).length;
+    depth += depthChange(line);
     isContinued = line.endsWith("\\");
   }
   return { broken: false };
@@ -111,12 +122,12 @@ export function checkMatching(text: string, from = 0): ParseResult {
 /** Whether a parser finds no error in a sample. */
 export const hasNoSyntaxError = (language: GrammarName, code: string): boolean => !codeOf(language, code).hasError;
 
+/** From `#else` or `#elif` to `#endif`. */
+const otherAlternatives = /^[ \t]*#[ \t]*el(?:se|if)[\s\S]*?(?=^[ \t]*#[ \t]*endif)/gm;
+const directive = /^[ \t]*#(?:.*\\\n)*.*/gm;
+
 /** Code of C without directives, which need not be balanced, and with one alternative of each condition. */
-const withoutDirectives = (text: string) =>
-  [/^[ \t]*#[ \t]*el(?:se|if)[\s\S]*?(?=^[ \t]*#[ \t]*endif)/gm, /^[ \t]*#(?:.*\\\n)*.*/gm].reduce(
-    (code, pattern) => code.replace(pattern, (part) => part.replace(/[^\n]/g, " ")),
-    text,
-  );
+const withoutDirectives = (text: string) => text.replace(otherAlternatives, blank).replace(directive, blank);
 
 /** A sample with its strings and comments blanked, and whether the parser found an error in it. */
 function codeOf(language: GrammarName, source: string): { text: string; hasError: boolean } {
@@ -127,7 +138,7 @@ function codeOf(language: GrammarName, source: string): { text: string; hasError
     enter({ type, name, from, to }) {
       hasError ||= type.isError;
       if (!opaque.test(name)) return true;
-      text += source.slice(end, from) + source.slice(from, to).replace(/[^\n]/g, " ");
+      text += source.slice(end, from) + blank(source.slice(from, to));
       end = to;
       return false;
     },
@@ -148,7 +159,7 @@ export function withoutPrompts(code: string): string {
       const input = /^\s*(?:>>>|\.\.\.)(?: ?(.*))$/.exec(line)?.[1] ?? (depth > 0 ? line : null);
       if (input === null) return [];
       if (/^\s*>>>/.test(line)) depth = 0;
-      depth += input.split(/[([{]/).length - input.split(/[)\]}]/).length;
+      depth += depthChange(input);
       return [input];
     })
     .join("\n");

@@ -47,8 +47,7 @@ function callOf(program: Program, node: SyntaxNode): HttpCall[] {
   if (mayTakeConfig && first instanceof Fields)
     return toCalls(program, node, { address: first.get("url"), options: first, isPlain: true });
   if (program.language === "python") {
-    const method = isRequest ? positional[0] : name;
-    const address = positional[isRequest ? 1 : 0] ?? named.get("url");
+    const [method, address = named.get("url")] = isRequest ? positional : [name, first];
     return toCalls(program, node, { method, address, options: named, isPlain: plainClient.test(client) });
   }
   const [address, ...others] = positional;

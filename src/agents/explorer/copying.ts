@@ -6,9 +6,10 @@ import { hasWords, paragraphsOf } from "./secrets.ts";
 import { cut, faultWeight, type ReadPage, toCheck } from "./session.ts";
 import { commandsOf } from "./shell-samples.ts";
 
-const shell = /^(?:sh|bash|shell|zsh)$/;
+/** Labels of scripts, in which a prompt is an error. */
+const scriptLabel = /^(?:sh|bash|shell|zsh)$/;
 /** Labels of commands, in which `<name>` is a placeholder rather than markup. */
-const commands = /^(?:sh|bash|shell|zsh|console|terminal|shell-session|shellsession|sh-session|bash-session|http)$/;
+const commandLabel = /^(?:sh|bash|shell|zsh|console|terminal|shell-session|shellsession|sh-session|bash-session|http)$/;
 
 /**
  * Checks whether the samples of a page can be copied: what to fill in is explained, and commands have no prompt. `apiNames`: of the parameters and
@@ -26,7 +27,7 @@ export const checkCopying = (page: ReadPage, pages: ReadPage[], apiNames: string
 function placeholdersOf(sample: CodeSample): { name: string; text: string }[] {
   // What a program printed is not for readers to fill in.
   const code = commandsOf(sample.code) ?? sample.code;
-  const marked = commands.test(languageOf(sample)) ? [...code.matchAll(/<([a-z][\w -]{2,40})>/gi)] : [];
+  const marked = commandLabel.test(languageOf(sample)) ? [...code.matchAll(/<([a-z][\w -]{2,40})>/gi)] : [];
   // In a string with replacements, braces hold an expression.
   const inUrls = [...code.matchAll(/(?<![`]|[fF$]["'])https?:\/\/[^\s"'`]+/g)].flatMap(([url]) => [
     ...url.matchAll(/(?<![$#])\{([a-z]\w{2,40})\}|<([a-z][\w-]{2,40})>|(?<=\/)\[([a-z][\w-]{2,40})\]/gi),
@@ -103,7 +104,7 @@ function promptChecks(page: ReadPage, pages: ReadPage[]): Check[] {
   const isUnlabelledCommand = (sample: CodeSample) =>
     sample.language === null && (isAllPrompted(sample) || installsOf(sample.code).length > 0);
   const commandsIn = (each: ReadPage) =>
-    each.samples.filter((sample) => shell.test(languageOf(sample)) || isUnlabelledCommand(sample));
+    each.samples.filter((sample) => scriptLabel.test(languageOf(sample)) || isUnlabelledCommand(sample));
   const all = pages.flatMap(commandsIn);
   const names = commandNames(all);
   const hasPrompt = (sample: CodeSample) => commandsOf(sample.code) !== null || isRootSession(sample, names);

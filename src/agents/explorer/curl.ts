@@ -34,8 +34,9 @@ export async function callsOfCommands(code: string): Promise<HttpCall[]> {
   const variables = new Map<string, string>();
   const visit = (node: SyntaxNode) => {
     if (node.type === "Command") {
-      for (const part of node.prefix)
-        if (part.type === "Assignment" && part.name !== undefined && part.value?.type === "Word" && !node.name) {
+      // In front of a command, an assignment is for this command alone.
+      for (const part of node.name === undefined ? node.prefix : [])
+        if (part.type === "Assignment" && part.name !== undefined && part.value?.type === "Word") {
           const value = textOf(part.value, variables);
           variables.set(part.name, value.length > maxVariableChars ? unknownPart : value);
         }
@@ -105,31 +106,34 @@ function callsOfCommand(command: Command, variables: Map<string, string>, line: 
   if (command.name === undefined || textOf(command.name, variables) !== "curl") return [];
   const words = command.suffix.flatMap((part) => (part.type === "Word" ? [textOf(part, variables)] : []));
   const hasUnknownWords = words.some((word) => word === unknownPart);
+  // Between the options of one request and those of the next, there is a word of its own.
   const requests = words.join("\0").split(/\0(?:--next|-:)\0/);
   return requests.flatMap((request) => callOf(optionsOf(request.split("\0")), hasUnknownWords, line));
 }
+
+/** The method of a request that names none. */
+function defaultMethod(has: (option: RegExp) => boolean): string {
+  if (has(/^head$/)) return "HEAD";
+  if (has(/^get$/)) return "GET";
+  if (has(/^upload-file$/)) return "PUT";
+  return has(dataOption) || has(uploadOption) ? "POST" : "GET";
+}
+
+const dataOption = /^(?:data(?:-.*)?|json)$/;
+const uploadOption = /^(?:form(?:-string)?|upload-file)$/;
 
 /** `hasUnknownWords`: some words are only known to the shell. */
 function callOf(options: Option[], hasUnknownWords: boolean, line: number): HttpCall[] {
   const valuesOf = (pattern: RegExp) => options.filter(({ name }) => pattern.test(name)).map(({ value }) => value);
   const has = (pattern: RegExp) => options.some(({ name }) => pattern.test(name));
-  const data = valuesOf(/^(?:data(?:-.*)?|json)$/);
-  const isQuery = has(/^get$/);
-  const upload = has(/^(?:form(?:-string)?|upload-file)$/);
+  const data = valuesOf(dataOption);
+  const isDataInQuery = has(/^get$/);
   const method =
     valuesOf(/^request$/)
       .at(-1)
-      ?.toUpperCase() ??
-    (has(/^head$/)
-      ? "HEAD"
-      : isQuery
-        ? "GET"
-        : has(/^upload-file$/)
-          ? "PUT"
-          : data.length > 0 || upload
-            ? "POST"
-            : "GET");
+      ?.toUpperCase() ?? defaultMethod(has);
   if (method.includes(unknownPart)) return [];
+  const sentBody = has(uploadOption) || hasUnknownWords ? unresolved : bodyOf(data);
   const headerLines = valuesOf(/^header$/);
   const headers = new Set(headerLines.map((header) => header.split(/[:;]/)[0]!.trim().toLowerCase()));
   if (has(/^json$/)) headers.add("content-type");
@@ -142,18 +146,18 @@ function callOf(options: Option[], hasUnknownWords: boolean, line: number): Http
     const url = toUrl(address + file);
     if (url === null) return [];
     const query = queryOf(url);
-    for (const value of [...(isQuery ? data : []), ...valuesOf(/^url-query$/)])
+    for (const value of [...(isDataInQuery ? data : []), ...valuesOf(/^url-query$/)])
       for (const part of value.split("&")) query?.add(part.split("=")[0]!);
+    const hasUnknownNames = hasUnknownWords || [...(query ?? [])].some((name) => name.includes(unknownPart));
     return [
       {
         method,
         url,
         line,
-        query:
-          hasUnknownWords || [...(query ?? [unknownPart])].some((name) => name.includes(unknownPart)) ? null : query,
+        query: hasUnknownNames ? null : query,
         headers: hasUnknownHeaders ? null : headers,
         hasCredentials: hasCredentials || url.username !== "",
-        body: isQuery ? undefined : upload || hasUnknownWords ? unresolved : bodyOf(data),
+        body: isDataInQuery ? undefined : sentBody,
       },
     ];
   });

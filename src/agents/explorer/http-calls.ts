@@ -19,8 +19,9 @@ export async function callsOf(sample: CodeSample): Promise<HttpCall[]> {
   if (name === "http") return callOfMessage(code);
   if (programLanguage.script.test(name)) return callsOfProgram("script", code);
   if (programLanguage.python.test(name)) return callsOfProgram("python", code);
-  if (/\bcurl\s/.test(code) && (name === "" || shellLanguage.test(name) || !/[;{]\s*$/m.test(code)))
-    return callsOfCommands(code);
+  // Programs of most other languages have lines that end in a semicolon or a brace.
+  const mayBeShell = name === "" || shellLanguage.test(name) || !/[;{]\s*$/m.test(code);
+  if (mayBeShell && /\bcurl\s/.test(code)) return callsOfCommands(code);
   if (name === "" && /\bfetch\(/.test(code)) return callsOfProgram("script", code);
   return callsOfMethods(code);
 }
@@ -51,6 +52,7 @@ function callsOfMethods(code: string): HttpCall[] {
       const url = toUrl(groups!.url!);
       const method = groups!.method!.toUpperCase();
       const line = text.slice(0, index).split("\n").length - 1;
+      // What else the call sends is unknown, and so what it lacks.
       return url ? [{ method, url, query: null, headers: null, hasCredentials: true, body: unresolved, line }] : [];
     });
 }

@@ -28,8 +28,9 @@ export function languageOf({ language, code }: CodeSample): string {
   return family === "script" ? "js" : family === "session" ? "console" : family;
 }
 
+/** Results of earlier samples, of which docs repeat many. */
 const inferences = new Map<string, Inference | null>();
-const maxInferences = 2000;
+const maxCached = 2000;
 
 /** What the language of a sample without a label can be; null if that is unknown, or the sample is too long. */
 export function inferLanguage(code: string): Inference | null {
@@ -37,27 +38,24 @@ export function inferLanguage(code: string): Inference | null {
   const known = inferences.get(code);
   if (known !== undefined) return known;
   const inference = infer(code);
-  if (inferences.size >= maxInferences) inferences.clear();
+  if (inferences.size >= maxCached) inferences.clear();
   inferences.set(code, inference);
   return inference;
 }
 
 function infer(code: string): Inference | null {
-  const family = dataFormatOf(code);
-  return family ? { language: family, isCertain: true, rivals: [] } : isOtherText(code) ? null : inferProgram(code);
+  const language = dataFormatOf(code);
+  if (language !== null) return { language, isCertain: true, rivals: [] };
+  return isOtherText(code) ? null : inferProgram(code);
 }
 
 /** The format of a sample that isn't a program. */
-export const dataFormatOf = (code: string): LanguageFamily | null =>
-  isJsonText(code)
-    ? "json"
-    : isYamlText(code)
-      ? "yaml"
-      : isSession(code)
-        ? "session"
-        : isCommands(code)
-          ? "shell"
-          : null;
+export function dataFormatOf(code: string): LanguageFamily | null {
+  if (isJsonText(code)) return "json";
+  if (isYamlText(code)) return "yaml";
+  if (isSession(code)) return "session";
+  return isCommands(code) ? "shell" : null;
+}
 
 /** No text may match in two ways: trying all of them would take exponential time. */
 const jsonValue =
@@ -120,10 +118,10 @@ function inferProgram(code: string): Inference | null {
   if (!/[([{;]/.test(code)) return null;
   let readings = readAll(grammarNames, headOf(code, probeChars));
   if (code.length > probeChars && readings[0]!.errors <= maxErrors(readings[0]!) + 1)
-    readings = readAll(rivalsOf(readings), headOf(code, maxChars));
+    readings = readAll(candidatesOf(readings), headOf(code, maxChars));
   const best = readings[0]!;
   if (best.keywords === 0 || best.errors > maxErrors(best)) return null;
-  const rivals = rivalsOf(readings).slice(1);
+  const rivals = candidatesOf(readings).slice(1);
   const isCertain = (readings[1]?.errors ?? Number.POSITIVE_INFINITY) >= 2 + 2 * best.errors;
   return isCertain || best.keywords > 1 ? { language: best.language, isCertain, rivals } : null;
 }
@@ -141,8 +139,8 @@ const headOf = (code: string, chars: number): string =>
 
 const maxErrors = ({ tokens }: Reading): number => 1 + tokens / tokensPerError;
 
-/** The languages as which a sample has fewest errors, from the best one. */
-const rivalsOf = (readings: Reading[]): GrammarName[] =>
+/** The languages as which a sample has fewest errors, the best one included and first. */
+const candidatesOf = (readings: Reading[]): GrammarName[] =>
   readings.filter(({ errors }) => errors < 4 + 4 * readings[0]!.errors).map(({ language }) => language);
 
 /** The readings of a sample, from the best one. A parser that after an error leaves out most of a sample hasn't read it. */
@@ -154,13 +152,13 @@ function readAll(languages: GrammarName[], code: string): Reading[] {
     .sort((a, b) => a.errors - b.errors);
 }
 
-const readings = new Map<string, Reading>();
+const earlierReadings = new Map<string, Reading>();
 
 function read(language: GrammarName, code: string): Reading {
   const key = `${language} ${code}`;
-  const reading = readings.get(key) ?? readAnew(language, code);
-  if (readings.size >= maxInferences) readings.clear();
-  readings.set(key, reading);
+  const reading = earlierReadings.get(key) ?? readAnew(language, code);
+  if (earlierReadings.size >= maxCached) earlierReadings.clear();
+  earlierReadings.set(key, reading);
   return reading;
 }
 

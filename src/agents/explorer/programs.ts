@@ -118,6 +118,7 @@ function withoutReplacements({ code, variables }: Program, node: SyntaxNode, inn
     text += code.slice(end, part.from) + (isVariable ? toText(inner(name)) : unknownPart);
     end = part.to;
   }
+  // A template is like a string of Python that may have several lines.
   return unquote((text + code.slice(end, node.to)).replace(/^`([\s\S]*)`$/, '"""$1"""').replace(/^f/i, ""));
 }
 
@@ -144,13 +145,14 @@ function objectOf({ code }: Program, node: SyntaxNode, inner: Evaluate): Fields 
 function dictionaryOf(node: SyntaxNode, inner: Evaluate): Fields {
   const fields = new Fields();
   const parts = elementsOf(node);
-  for (let at = 0; at < parts.length; at++) {
-    const isPair = parts[at + 1]?.name === ":";
-    const key = isPair ? inner(parts[at]!) : unresolved;
-    if (typeof key === "string" && !key.includes(unknownPart)) fields.set(key, inner(parts[at + 2] ?? null));
+  const colons = parts.flatMap(({ name }, index) => (name === ":" ? [index] : []));
+  for (const colon of colons) {
+    const key = inner(parts[colon - 1] ?? null);
+    if (typeof key === "string" && !key.includes(unknownPart)) fields.set(key, inner(parts[colon + 1] ?? null));
     else fields.isOpen = true;
-    if (isPair) at += 2;
   }
+  // What belongs to no key is another dictionary, whose fields come in.
+  if (parts.length > 3 * colons.length) fields.isOpen = true;
   return fields;
 }
 

@@ -90,11 +90,12 @@ async function checkInEveryLanguage(code: string): Promise<ParseResult> {
     .sort((a, b) => b.keywords - a.keywords);
   if (best!.keywords < minKeywords) return null;
   const result = checkTokens(best!.language, code);
+  if (!result?.broken) return null;
   const isBrokenInOthers =
     others.every(({ language }) => checkTokens(language, code)?.broken) &&
     bracketLanguages.every((language) => checkBrackets(language, code)?.broken) &&
     (await parseCommands(code))?.broken !== false;
-  return result?.broken && isBrokenInOthers ? result : null;
+  return isBrokenInOthers ? result : null;
 }
 
 async function parseAs(family: LanguageFamily | undefined, code: string): Promise<ParseResult> {
@@ -151,14 +152,12 @@ function parseScript(code: string): ParseResult {
   // Statements followed by their output, or alternatives: each part is valid on its own.
   const parts = code.split(/\n[ \t]*\n|\n(?=\{)|^[ \t]*\/\/.*$/m).filter((part) => part.trim() !== "");
   const lines = code.split("\n").filter((line) => line.trim() !== "");
+  const isValidInPieces = [parts, lines].some(
+    (pieces) => pieces.length > 1 && pieces.length <= maxPieces && pieces.every((part) => !readScript(part)?.broken),
+  );
+  if (isValidInPieces) return null;
   const [statements = "", ...outputs] = code.split(outputMark);
-  if (
-    [parts, lines].some(
-      (pieces) => pieces.length > 1 && pieces.length <= maxPieces && pieces.every((part) => !readScript(part)?.broken),
-    ) ||
-    (outputs.length > 0 && !readScript(statements)?.broken)
-  )
-    return null;
+  if (outputs.length > 0 && !readScript(statements)?.broken) return null;
   // A single line may be a signature rather than code.
   if (lines.length < 2 || signature.test(code) || unparsableScript.test(code)) return null;
   return isInsteadOfCode(code, fullResult.line) ? null : fullResult;
@@ -281,8 +280,10 @@ async function checkPage(page: ReadPage, seenSubjects: Set<string>, remaining: n
     seenSubjects.add(subject);
     const result = isShownAsWrong(page, sample) ? null : await parseSample(sample);
     if (!result) continue;
-    if (!result.broken) parsedCount++;
-    else if (brokenCount++ < remaining) checks.push(toBrokenCheck(page, sample, subject, result));
+    if (result.broken) {
+      if (brokenCount < remaining) checks.push(toBrokenCheck(page, sample, subject, result));
+      brokenCount++;
+    } else parsedCount++;
   }
   if (parsedCount > 0)
     checks.unshift(
@@ -297,23 +298,7 @@ async function checkPage(page: ReadPage, seenSubjects: Set<string>, remaining: n
     );
   const codeSamples = samples.filter((sample) => !sample.isPlain && !synopsisHeading.test(headingAbove(page, sample)));
   const labelledCount = codeSamples.filter(({ language }) => language !== null).length;
-  const firstUnlabelled = codeSamples.find(({ language }) => language === null);
-  if (codeSamples.length > 0)
-    checks.unshift({
-      id: "sample-labelled",
-      group: "sample",
-      subject: page.url,
-      url: page.url,
-      status: firstUnlabelled ? (labelledCount > 0 ? "warn" : "fail") : "pass",
-      share: labelledCount / codeSamples.length,
-      weight: codeSamples.length,
-      line: firstUnlabelled?.line ?? null,
-      message: `${labelledCount} of ${codeSamples.length} code samples name their language`,
-      fix: firstUnlabelled
-        ? "Label every code block with its language, so that readers know whether it is a command, code, configuration or output."
-        : null,
-      quote: firstUnlabelled ? cut(firstUnlabelled.code.trim(), 200) : null,
-    });
+  if (codeSamples.length > 0) checks.unshift(toLabelCheck(page, codeSamples, labelledCount));
   const notChecked = countUnparsable(samples);
   const languages = Object.entries(notChecked).map(([language, count]) => `${count} in ${language}`);
   if (languages.length > 0)
@@ -338,6 +323,21 @@ async function checkPage(page: ReadPage, seenSubjects: Set<string>, remaining: n
       notChecked,
     },
   };
+}
+
+function toLabelCheck(page: ReadPage, samples: CodeSample[], labelledCount: number): Check {
+  const firstUnlabelled = samples.find(({ language }) => language === null);
+  const message = `${labelledCount} of ${samples.length} code samples name their language`;
+  const base = { id: "sample-labelled", group: "sample", subject: page.url, weight: samples.length, message } as const;
+  if (firstUnlabelled === undefined) return toCheck({ ...base, status: "pass" });
+  return toCheck({
+    ...base,
+    status: labelledCount > 0 ? "warn" : "fail",
+    share: labelledCount / samples.length,
+    line: firstUnlabelled.line,
+    fix: "Label every code block with its language, so that readers know whether it is a command, code, configuration or output.",
+    quote: cut(firstUnlabelled.code.trim(), 200),
+  });
 }
 
 const toBrokenCheck = (

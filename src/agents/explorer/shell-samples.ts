@@ -28,12 +28,14 @@ export function commandsOf(code: string): string | null {
   let isContinued = false;
   let openQuote = "";
   for (const line of code.split("\n")) {
-    const withoutPrompt = line.replace(prompt, "");
-    const hasPrompt = withoutPrompt !== line;
+    const afterPrompt = line.replace(prompt, "");
+    const hasPrompt = afterPrompt !== line;
     if (!hasPrompt && !isContinued) continue;
-    commandLines.push(hasPrompt ? withoutPrompt : line.replace(/^> ?/, ""));
-    openQuote = quoteAfter(withoutPrompt, hasPrompt ? "" : openQuote);
-    isContinued = line.endsWith("\\") || openQuote !== "";
+    // Shells show `> ` in front of a line that continues a command.
+    const command = hasPrompt ? afterPrompt : line.replace(/^> ?/, "");
+    commandLines.push(command);
+    openQuote = quoteAfter(command, hasPrompt ? "" : openQuote);
+    isContinued = command.endsWith("\\") || openQuote !== "";
   }
   return commandLines.length > 0 ? commandLines.join("\n") : null;
 }

@@ -40,14 +40,15 @@ export function checkTokens(language: TokenizedLanguage, code: string): ParseRes
   let openedIn: number | null = null;
   let text = "";
   for (const [index, line] of source.split("\n").entries()) {
+    // Reading changes the state, so each attempt gets a copy.
     const before = copyOf(tokenizer, state);
     const tokens = readLine(tokenizer, line, state);
     text += `${blankTexts(line, tokens)}\n`;
-    const isOpen = endsInString(tokenizer, line, before) && line !== "";
-    const goesOn = endsInString(tokenizer, "", copyOf(tokenizer, state));
-    if (isOpen && !goesOn)
+    const isOpenAtEnd = line !== "" && endsInString(tokenizer, line, before);
+    const isOpenInNext = endsInString(tokenizer, "", copyOf(tokenizer, state));
+    if (isOpenAtEnd && !isOpenInNext)
       return { broken: true, message: `${quoteIn(line, tokens)} is never closed`, line: index + 1 };
-    openedIn = goesOn ? (openedIn ?? index + 1) : null;
+    openedIn = isOpenInNext ? (openedIn ?? index + 1) : null;
   }
   if (openedIn !== null) return { broken: true, message: "a string is never closed", line: openedIn };
   const result = checkMatching(text);
