@@ -20,15 +20,12 @@ export function namesIn({ document }: ApiDescription): string[] {
 }
 
 /** The operation that a call addresses, or how it misses all of them. */
-type Target =
-  | { kind: "operation"; path: JsonObject; operation: JsonObject }
-  | { kind: "none"; problem: string }
-  | { kind: "unknown" };
+type Target = { kind: "operation"; path: JsonObject; operation: JsonObject } | { kind: "none"; problem: string };
 
-/** How a call violates a description: no problems if it doesn't; null if the call belongs to another API. */
+/** How a call violates a description: no problems if it doesn't; null if the call belongs to another API, or may do so. */
 export function findProblems({ url, document }: ApiDescription, call: HttpCall): Problem[] | null {
   const target = findTarget(url, document, call);
-  if (target === null || target.kind === "unknown") return null;
+  if (target === null) return null;
   if (target.kind === "none") return [{ message: target.problem, about: lastSegment(call.url) }];
   const parameters = [target.path.parameters, target.operation.parameters]
     .flatMap((list) => (Array.isArray(list) ? list : []))
@@ -50,6 +47,9 @@ const lastSegment = (url: URL): string =>
     .split("/")
     .findLast((part) => part !== "" && !part.includes(unknownPart)) ?? "";
 
+/** `filter` of `filter[name]`. */
+const withoutIndex = (name: unknown): string => String(name).replace(/\[.*$/s, "");
+
 /** The decoded path of a URL; one with an invalid percent sign stays as it is. */
 function pathOf({ pathname }: URL): string {
   try {
@@ -59,6 +59,7 @@ function pathOf({ pathname }: URL): string {
   }
 }
 
+/** Null: another API, or unknown. */
 function findTarget(url: string, document: JsonObject, call: HttpCall): Target | null {
   const servers = serversOf(url, document).filter(({ origin }) => origin === call.url.origin);
   const paths = object(document.paths);
@@ -69,11 +70,9 @@ function findTarget(url: string, document: JsonObject, call: HttpCall): Target |
     const rest = pathname.slice(prefix.length) || "/";
     const template = findPath(paths, rest);
     if (template === undefined)
-      return rest.includes(unknownPart)
-        ? { kind: "unknown" }
-        : { kind: "none", problem: "the API description has no such path" };
+      return rest.includes(unknownPart) ? null : { kind: "none", problem: "the API description has no such path" };
     const path = object(paths[template]);
-    if (path.$ref !== undefined) return { kind: "unknown" };
+    if (path.$ref !== undefined) return null;
     const operation = path[call.method.toLowerCase()];
     return operation === undefined
       ? { kind: "none", problem: `the API description has no ${call.method} for ${template}` }
@@ -161,15 +160,13 @@ function queryProblems(
   if (query === null) return [];
   const declared = parameters.filter((parameter) => parameter.in === "query");
   if (declared.some((parameter) => isOpenParameter(document, parameter))) return [];
-  const names = [...query].map((name) => name.replace(/\[.*$/s, ""));
+  const names = [...query].map(withoutIndex);
   const keys = requirementsOf(document, operation)
     .flat()
     .filter((scheme) => scheme.in === "query");
-  const allowed = [...declared, ...keys].map(({ name }) => String(name).replace(/\[.*$/s, ""));
+  const allowed = [...declared, ...keys].map(({ name }) => withoutIndex(name));
   const unknown = names.filter((name) => !allowed.includes(name));
-  const missing = declared.filter(
-    ({ name, required }) => required === true && !names.includes(String(name).replace(/\[.*$/s, "")),
-  );
+  const missing = declared.filter(({ name, required }) => required === true && !names.includes(withoutIndex(name)));
   const problems: Problem[] = [];
   if (unknown.length > 0)
     problems.push({
@@ -205,16 +202,12 @@ function requirementsOf(document: JsonObject, operation: JsonObject): JsonObject
 }
 
 /** The header that a security scheme needs; null if it needs none or is unknown. */
-const headerOf = ({ type, in: place, name }: JsonObject): string | null =>
-  type === "apiKey"
-    ? place === "header"
-      ? String(name)
-      : place === "cookie"
-        ? "Cookie"
-        : null
-    : type === "http" || type === "basic" || type === "oauth2" || type === "openIdConnect"
-      ? "Authorization"
-      : null;
+function headerOf({ type, in: place, name }: JsonObject): string | null {
+  if (type === "apiKey" && place === "header") return String(name);
+  if (type === "apiKey" && place === "cookie") return "Cookie";
+  const isAuthorization = type === "http" || type === "basic" || type === "oauth2" || type === "openIdConnect";
+  return isAuthorization ? "Authorization" : null;
+}
 
 /** The lack of a required header or parameter. It is reported at the first header of the request. */
 const missingFieldProblem = (kind: "header" | "parameter", name: string, headers: Set<string>): Problem => ({

@@ -49,12 +49,8 @@ function findSources(session: Session): Source[] {
   const linked = new Map<string, Source>();
   for (const page of [...session.pages, ...session.surveyed])
     for (const { url } of page.links) {
-      if (
-        !URL.canParse(url) ||
-        !session.origins.has(new URL(url).origin) ||
-        !descriptionName.test(new URL(url).pathname)
-      )
-        continue;
+      const { origin = "", pathname = "" } = URL.parse(url) ?? {};
+      if (!session.origins.has(origin) || !descriptionName.test(pathname)) continue;
       const address = url.replace(/#.*$/s, "");
       if (!linked.has(address)) linked.set(address, { url: address, provenance: "link", foundOn: page.url });
     }
@@ -153,6 +149,7 @@ function lineOfError(message: string, text: string): number | null {
   if (isAtSameLine) return Number(number);
   const sought = marked.trim() || deadReference.exec(message)?.[1];
   if (!sought) return null;
+  // Places that look alike may be others than that of an excerpt; each place of a dead reference is one to fix.
   const matches = lines.flatMap((line, index) => (line.includes(sought) ? [index + 1] : []));
   return marked === "" || matches.length === 1 ? (matches[0] ?? null) : null;
 }

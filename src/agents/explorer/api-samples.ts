@@ -13,9 +13,8 @@ type DescribedCall = { call: HttpCall; sample: CodeSample; problems: Problem[]; 
 /** Checks the API calls in samples against the API descriptions of the docs. */
 export async function* checkApiSamples(session: Session, pages: ReadPage[], descriptions: ApiDescription[]): Steps {
   if (descriptions.length === 0) return;
-  for (const page of pages.filter(
-    (each) => each.problem === null && each.samples.length > 0 && !isAboutVersions(each),
-  )) {
+  const checkedPages = pages.filter((page) => page.problem === null && !isAboutVersions(page));
+  for (const page of checkedPages) {
     const calls: DescribedCall[] = [];
     for (const sample of page.samples)
       for (const call of await callsOf(sample)) calls.push(...findDescribedCall(descriptions, sample, call));

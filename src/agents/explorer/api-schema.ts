@@ -40,37 +40,25 @@ export function violationsOf(document: JsonObject, schema: unknown, value: Liter
     return value.flatMap((each, at) => violationsOf(document, known.items, each, `${path}[${at}]`, depth + 1));
   if (!(value instanceof Fields)) return valueProblems(known, value, path);
   const names = Object.keys(known.properties);
+  // Descriptions that list properties and say nothing of others seldom mean that any other is allowed.
   const isClosed = names.length > 0 && (known.others === null || known.others === false);
   const quoted = (list: string[]) => list.map((name) => `“${name}”`).join(", ");
   const unknown = isClosed ? [...value.keys()].filter((name) => !names.includes(name)) : [];
   const missing = value.isOpen ? [] : known.required.filter((name) => !value.has(name));
-  return [
-    ...(unknown.length > 0
-      ? [
-          {
-            message: `${place} has ${quoted(unknown)}, which the API description does not define`,
-            about: unknown[0]!,
-          },
-        ]
-      : []),
-    ...(missing.length > 0
-      ? [
-          {
-            message: `${place} lacks ${quoted(missing)}, which the API description requires`,
-            about: nameOf(path) || ([...value.keys()][0] ?? ""),
-          },
-        ]
-      : []),
-    ...[...value].flatMap(([name, each]) =>
-      violationsOf(
-        document,
-        ownMember(known.properties, name) ?? known.others,
-        each,
-        path ? `${path}.${name}` : name,
-        depth + 1,
-      ),
-    ),
-  ];
+  const problems: Problem[] = [];
+  if (unknown.length > 0) {
+    const message = `${place} has ${quoted(unknown)}, which the API description does not define`;
+    problems.push({ message, about: unknown[0]! });
+  }
+  if (missing.length > 0) {
+    const message = `${place} lacks ${quoted(missing)}, which the API description requires`;
+    problems.push({ message, about: nameOf(path) || ([...value.keys()][0] ?? "") });
+  }
+  for (const [name, each] of value) {
+    const property = ownMember(known.properties, name) ?? known.others;
+    problems.push(...violationsOf(document, property, each, path === "" ? name : `${path}.${name}`, depth + 1));
+  }
+  return problems;
 }
 
 /** How a value that isn't an object or list is outside of what its schema allows. */
@@ -115,7 +103,8 @@ function readSchema(document: JsonObject, part: unknown, depth = 0, joined = { p
   const types = [schema.type].flat().filter((type) => typeof type === "string");
   const own = "patternProperties" in schema ? true : (schema.additionalProperties ?? null);
   return {
-    types: schema.nullable === true ? [...types, ...(types.length > 0 ? ["null"] : [])] : types,
+    // Without a type, null is allowed anyway.
+    types: schema.nullable === true && types.length > 0 ? [...types, "null"] : types,
     properties,
     required: required.filter((name) => !isReadOnly(name)),
     others: own ?? parts.map(({ others }) => others).find((others) => others !== null) ?? null,
@@ -133,16 +122,12 @@ const nameOf = (path: string): string =>
     .split(".")
     .at(-1)!;
 
-const typeName = (value: Literal): string =>
-  value === null
-    ? "null"
-    : Array.isArray(value)
-      ? "array"
-      : value instanceof Fields
-        ? "object"
-        : typeof value === "number" && Number.isInteger(value)
-          ? "integer"
-          : typeof value;
+function typeName(value: Literal): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "array";
+  if (value instanceof Fields) return "object";
+  return Number.isInteger(value) ? "integer" : typeof value;
+}
 
 function hasType(types: string[], value: Literal): boolean {
   // What stands in for a text may be of any type.

@@ -29,6 +29,8 @@ const rubyLibraries = names(
   "abbrev base64 benchmark bigdecimal bundler cgi coverage csv date delegate digest drb English erb etc expect fcntl fiddle fileutils find forwardable getoptlong io ipaddr irb json logger matrix minitest monitor mutex_m net objspace observer open3 open-uri openssl optparse ostruct pathname pp prettyprint prime pstore psych pty racc rake rbconfig rdoc readline resolv rinda ripper securerandom set shellwords singleton socket stringio strscan syslog tempfile time timeout tmpdir tracer tsort un uri weakref yaml zlib",
 );
 
+const matchesNothing = /(?!)/g;
+
 const ecosystems = {
   npm: {
     languages: /^(?:m?js|cjs|javascript|jsx|m?ts|cts|typescript|tsx)$/,
@@ -107,7 +109,7 @@ const ecosystems = {
     programs: "mix",
     isExact: false,
     // A module says nothing of the package that it is in.
-    imports: /(?!)/g,
+    imports: matchesNothing,
     isStandard: () => false,
   },
   swift: {
@@ -115,22 +117,22 @@ const ecosystems = {
     programs: "swift",
     isExact: false,
     // A module says nothing of the package that it is in.
-    imports: /(?!)/g,
+    imports: matchesNothing,
     isStandard: () => false,
   },
   brew: {
-    languages: /^(?!)/,
+    languages: matchesNothing,
     programs: "brew",
     isExact: true,
-    imports: /(?!)/g,
+    imports: matchesNothing,
     isStandard: () => false,
   },
   oci: {
-    languages: /^(?!)/,
+    languages: matchesNothing,
     programs: "docker|podman|nerdctl",
     verb: /(?:^|\s)(?:run|pull|create)(?=\s)/,
     isExact: true,
-    imports: /(?!)/g,
+    imports: matchesNothing,
     isStandard: () => false,
   },
 } satisfies Record<string, Ecosystem>;
@@ -144,12 +146,13 @@ export const isNameExact = ({ ecosystem }: Package): boolean => ecosystems[ecosy
 /** The packages that a sample imports and that don't come with its language. */
 export function importsOf(sample: CodeSample): Package[] {
   const { language, code } = sample;
-  const [ecosystem, { imports, isStandard }] = entries.find(([, { languages, grammar, imports }]) =>
+  const entry = entries.find(([, { languages, grammar, imports }]) =>
     language === null
       ? grammar !== undefined && code.search(imports) >= 0 && isValidIn(grammar, code)
       : languages.test(language),
-  ) ?? [null, ecosystems.npm];
-  if (ecosystem === null) return [];
+  );
+  if (entry === undefined) return [];
+  const [ecosystem, { imports, isStandard }] = entry;
   return [...code.matchAll(imports)].flatMap((match) => {
     const specifier = match[1]!;
     const [, hosted = ""] =
@@ -160,14 +163,22 @@ export function importsOf(sample: CodeSample): Package[] {
 }
 
 /** `hollow@2.1`, `hollow==2.1`, `github.com/hollow/go/v2/widgets`, `@hollow/client/react`. */
-function toPackage(ecosystem: EcosystemName, text: string, given: string | undefined = undefined): Package {
+function toPackage(ecosystem: EcosystemName, text: string, given?: string): Package {
   // The parts of a Maven coordinate are the package, and its version comes on its own.
   if (ecosystem === "maven") return { ecosystem, name: text, major: majorOf(given) };
   const [, name = "", version = given] = /^(@?[^@=~<>^[:!]+)(?:\[[^\]]*\])?(?:[@=~<>^:!]+v?(.*))?$/.exec(text) ?? [];
   const inPath = ecosystem === "go" ? /\/v(\d+)(?=\/|$)/.exec(name)?.[1] : undefined;
-  const parts = name.replace(/\/v\d+(?=\/|$)/, "").split("/");
-  const length = ecosystem === "npm" ? (name.startsWith("@") ? 2 : 1) : ecosystem === "go" ? 3 : parts.length;
-  return { ecosystem, name: parts.slice(0, length).join("/"), major: majorOf(inPath ?? version) };
+  const parts = name
+    .replace(/\/v\d+(?=\/|$)/, "")
+    .split("/")
+    .slice(0, maxNameParts(ecosystem, name));
+  return { ecosystem, name: parts.join("/"), major: majorOf(inPath ?? version) };
+}
+
+/** How many parts of a path name a package. The others are in it. */
+function maxNameParts(ecosystem: EcosystemName, name: string): number {
+  if (ecosystem === "npm") return name.startsWith("@") ? 2 : 1;
+  return ecosystem === "go" ? 3 : Number.POSITIVE_INFINITY;
 }
 
 /** `^2.1`, `v3`, `~> 1.4`. */
@@ -238,10 +249,8 @@ const listings: [EcosystemName, RegExp][] = [
 /** Whether an installed package is the one that a sample imports, as far as their names tell. */
 export function provides(installed: Package, imported: Package): boolean {
   if (installed.ecosystem !== imported.ecosystem) return false;
-  const [a, b] = [installed.name, imported.name].map((name) => name.replaceAll("-", "_").toLowerCase()) as [
-    string,
-    string,
-  ];
+  const normalize = (name: string) => name.replaceAll("-", "_").toLowerCase();
+  const [a, b] = [normalize(installed.name), normalize(imported.name)];
   if (imported.ecosystem === "go") return a === b || a.startsWith(`${b}/`) || b.startsWith(`${a}/`);
   return isNameExact(imported) ? a === b : isRelated(a, b);
 }

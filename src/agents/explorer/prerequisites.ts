@@ -72,7 +72,7 @@ function packageNeeds(
   installs: Map<ReadPage, Package[]>,
   products: string[],
 ): Need[] {
-  const all = [...installs.values()].flat();
+  const installedPackages = [...installs.values()].flat();
   const others = pages.filter((other) => other !== page).flatMap(({ samples }) => samples.flatMap(importsOf));
   const own = page.samples.map((sample) => ({ sample, imports: importsOf(sample) }));
   const keyOf = ({ ecosystem, name }: Package) => `${ecosystem} ${name}`;
@@ -89,8 +89,10 @@ function packageNeeds(
       const isShared = otherEcosystems.has(ecosystem) ? otherKeys.has(key) : ownCounts.get(key)! > 1;
       const isCertain = products.some((product) => isRelated(name, product));
       if (!isShared || !(isCertain || isNameExact(imported)) || needs.has(name)) continue;
-      const isInstalled = all.some((installed) => provides(installed, imported));
-      const alike = all.find((installed) => installed.ecosystem === ecosystem && isRelated(installed.name, name));
+      const isInstalled = installedPackages.some((installed) => provides(installed, imported));
+      const alike = installedPackages.find(
+        (installed) => installed.ecosystem === ecosystem && isRelated(installed.name, name),
+      );
       const subject = `how to install “${name}”${!isInstalled && alike ? ` (they install “${alike.name}”)` : ""}`;
       const isExplained = isInstalled || pages.some((other) => namesInInstallation(other, name));
       needs.set(name, { name, subject, line: lineInSample(sample, name), isExplained, isCertain });
@@ -121,15 +123,12 @@ function secretNeeds(page: ReadPage, pages: ReadPage[], products: string[]): Nee
   const isNamed = (name: string) => pages.some((each) => namesSecret(each, name));
   const isCertain = (secret: Secret) => isOfProduct(secret, products, knownNames);
   // Docs that name one secret speak of that one, others of the secret of their product. Another needs words of its own.
-  const named = new Set(samples.flatMap(secretsOf).flatMap(({ name }) => (isNamed(name) ? name : [])));
+  const namedSecret = samples.flatMap(secretsOf).find(({ name }) => isNamed(name));
   const isExplained = (secret: Secret) => {
     if (isNamed(secret.name)) return true;
-    const [other] = named;
-    return pages.some((each) =>
-      other === undefined && isCertain(secret)
-        ? speaksOfSecret(each, secret, each === page)
-        : describesSecret(each, secret, other ?? ""),
-    );
+    if (namedSecret === undefined && isCertain(secret))
+      return pages.some((each) => speaksOfSecret(each, secret, each === page));
+    return pages.some((each) => describesSecret(each, secret, namedSecret?.name));
   };
   // A secret that is neither named after the product nor sent anywhere is the reader's own.
   return [...secrets.values()]
@@ -172,13 +171,10 @@ function versionChecks(page: ReadPage, installs: Map<ReadPage, Package[]>): Chec
     other === page || isAboutVersions(other) || other.isUnlisted ? [] : list,
   );
   const problems = new Map<string, Check>();
-  for (const { line, ...imported } of used) {
-    const majors = installed.filter(
-      ({ name, major, ecosystem }) => major !== null && ecosystem === imported.ecosystem && name === imported.name,
-    );
-    if (imported.major === null || majors.length === 0 || majors.some(({ major }) => major === imported.major))
-      continue;
-    const { name, major } = imported;
+  for (const { name, major, ecosystem, line } of used) {
+    const sameInstalled = installed.filter((each) => each.ecosystem === ecosystem && each.name === name);
+    const majors = sameInstalled.flatMap((each) => each.major ?? []);
+    if (major === null || majors.length === 0 || majors.includes(major)) continue;
     problems.set(
       name,
       toCheck({
@@ -191,7 +187,7 @@ function versionChecks(page: ReadPage, installs: Map<ReadPage, Package[]>): Chec
         weight: 4,
         quote: name,
         needed: true,
-        message: `The sample uses version ${major} of “${name}”, but the docs install version ${majors[0]!.major}`,
+        message: `The sample uses version ${major} of “${name}”, but the docs install version ${majors[0]}`,
         fix: `Use the version of “${name}” that the docs install.`,
       }),
     );

@@ -53,7 +53,10 @@ export function namesSecret({ markdown, samples }: ReadPage, name: string): bool
   );
 }
 
-/** Whether a page speaks of such a thing as a secret, in a heading, or in its text if it also shows the use of the secret. */
+/**
+ * Whether a page speaks of such a thing as a secret, in a heading, or in its text if it also shows the use of the secret. The answer's page shows
+ * the use anyway, so its text doesn't count.
+ */
 export function speaksOfSecret(
   { markdown, samples, headings }: ReadPage,
   { name }: Secret,
@@ -66,9 +69,9 @@ export function speaksOfSecret(
 
 const nounOf = (name: string): string => name.split("_").at(-1)!.replace(/S$/, "");
 
-/** Whether a paragraph of a page has all words of a secret, besides those of another one that the docs name. */
-export function describesSecret({ markdown }: ReadPage, { name }: Secret, otherName: string): boolean {
-  const others = otherName.split("_").slice(0, -1);
+/** Whether a paragraph of a page has all words of a secret, besides those of another one that the docs name, if they name one. */
+export function describesSecret({ markdown }: ReadPage, { name }: Secret, otherName: string | undefined): boolean {
+  const others = otherName?.split("_").slice(0, -1) ?? [];
   const noun = name.split("_").at(-1);
   const words = name.split("_").filter((word) => word.length >= 3 && (word === noun || !others.includes(word)));
   return hasWords(paragraphsOf(markdown), words);
