@@ -10,6 +10,7 @@ import { type ReadPage, type Session, type Steps, toCheck, useTool } from "./ses
 
 /** Maximum number of pages that are requested as HTML in one step, because their Markdown doesn't name its sections. */
 const maxHtmlVersions = 20;
+/** Fragments that may be the ID of an element. Others, such as `/guide?tab=2`, are for the scripts of a page. */
 const tested = /^[\w%.:@~()$,*+-]+$/;
 /** Fragments that browsers or viewers of source code understand by themselves. */
 const reserved = /^(top|L\d+|:~:|\d+(-\d+)?$)/i;
@@ -33,7 +34,7 @@ async function findWrongLinks(session: Session, pages: ReadPage[], log: Log): Pr
   const namingOrigins = new Set(targets.filter(({ anchors }) => anchors?.size).map(({ url }) => new URL(url).origin));
   const links = pages.flatMap((page) => sectionLinksOf(page, byKey)).filter(({ target }) => isOwn(session, target));
   const unique = [...new Map(links.map((each) => [each.link.url, each])).values()];
-  const inHtml = unique.filter(({ target, fragment }) => target.anchors && !hasAnchor(target, fragment));
+  const inHtml = unique.filter(({ target, fragment }) => !hasAnchor(target, fragment));
   const inMarkdown = unique.filter(({ target, fragment }) => isMarkdown(target) && !namesSection(target, fragment));
   return [
     ...inHtml.filter(({ target }) => namingOrigins.has(new URL(target.url).origin)),
@@ -52,6 +53,7 @@ function sectionLinksOf(page: ReadPage, byKey: Map<string, ReadPage>): SectionLi
   });
 }
 
+/** True as well for a page whose HTML is unknown. */
 const hasAnchor = ({ anchors }: ReadPage, fragment: string): boolean =>
   anchors === null || anchors.has(fragment) || anchors.has(decodePercent(fragment) ?? fragment);
 

@@ -189,8 +189,8 @@ function matchLink({ url, text, context = "", heading = "" }: PageLink, termForm
   const { pathname, search } = new URL(url);
   const textForms = toStems(text);
   const contextForms = toStems(context);
-  const pathForms = toStems(toWords(pathname));
-  const lastSegmentForms = toStems(toWords(lastSegmentOf(pathname) + search));
+  const pathForms = toStems(textOfPath(pathname));
+  const lastSegmentForms = toStems(textOfPath(lastSegmentOf(pathname) + search));
   const contextShare = Math.min(1, fullContextWords / Math.max(1, contextForms.length)) ** 0.5;
   const hits = new Map<string, number>();
   const addHits = (forms: string[], weight: number) => {
@@ -230,6 +230,7 @@ function takeBest(state: State, terms: Term[], rarity: (term: Term) => number): 
       sectionBonus * entry.sectionFit +
       incomingLinkBonus * Math.log2(entry.linkedFrom.size) -
       clickPenalty * entry.depth;
+    // Equal scores may differ by an error of rounding.
     if (score > bestScore + 1e-12) [best, bestScore] = [entry, score];
   }
   if (!best) return null;
@@ -238,10 +239,10 @@ function takeBest(state: State, terms: Term[], rarity: (term: Term) => number): 
   if (best.hubScore > 0) state.openedHubs++;
   const { url, text, provenance, foundOn } = best;
   const namedWords = wordsOf(terms, best.named);
-  const wordsAround = wordsOf(terms, best.hits);
+  const words = namedWords.length > 0 ? namedWords : wordsOf(terms, best.hits);
   const isMainlyHub = best.hubScore * hubDecay > wordScoreOf(best, weights);
-  const reason = isMainlyHub ? "hub" : namedWords.length > 0 ? "named" : wordsAround.length > 0 ? "around" : "none";
-  return { url, text, provenance, foundOn, reason, terms: namedWords.length > 0 ? namedWords : wordsAround };
+  const reason = isMainlyHub ? "hub" : namedWords.length > 0 ? "named" : words.length > 0 ? "around" : "none";
+  return { url, text, provenance, foundOn, reason, terms: words };
 }
 
 /** The share of each term in a match of the whole goal: more for a term that is rare in what was read and in the links that were found. */
@@ -275,7 +276,7 @@ function hubBonusOf({ url, text, context = "" }: PageLink): number {
 const lastSegmentOf = (path: string) => path.split("/").filter(Boolean).at(-1) ?? "";
 
 /** The words of a path, percent-decoded and split at separators and camel case. */
-function toWords(path: string): string {
+function textOfPath(path: string): string {
   return (decodePercent(path) ?? path)
     .replace(/\.(html?|mdx?|php|aspx?|txt)$/i, "")
     .replace(/[-_/.?=&+]+/g, " ")

@@ -30,6 +30,9 @@ function isLong(lines: string[]): boolean {
   return prose.length >= longProse;
 }
 
+/** The terms of definition lists are listed as headings, too. */
+const isTerm = ({ level }: { level: number }) => level > 6;
+
 const normalizeTitle = (text: string) =>
   text
     .replace(/[^\p{L}\p{N}]+/gu, " ")
@@ -43,12 +46,12 @@ const normalizeTitle = (text: string) =>
 function hasDividingHeading({ title, markdown, headings }: ReadPage): boolean {
   const titles = new Set([title, ...title.split(/\s[|·•–—-]\s|:\s/)].map(normalizeTitle));
   const lines = markdown.split("\n");
-  const lastLine = lastLineOfText(lines);
-  let prose = 0;
-  let lineIndex = 0;
-  return headings.some(({ level, text, line }) => {
-    for (; lineIndex < line - 1; lineIndex++) prose += proseOfLine(lines[lineIndex]!).length;
-    return level <= 6 && prose >= someText && line <= lastLine && !titles.has(normalizeTitle(text));
+  const minAbove = lengthOfSomeText(lines.map(proseOfLine));
+  const minFromHere = lengthOfSomeText(lines.map(textOf).reverse());
+  return headings.some((heading) => {
+    const linesAbove = heading.line - 1;
+    const isInText = linesAbove >= minAbove && lines.length - linesAbove >= minFromHere;
+    return isInText && !isTerm(heading) && !titles.has(normalizeTitle(heading.text));
   });
 }
 
@@ -57,24 +60,22 @@ const textOf = (line: string) => line.replace(linkOrLabel, "").trim();
 /** The same without headings and tables, in which old pages have their menus. */
 const proseOfLine = (line: string) => (/^\s*[#|]/.test(line) ? "" : textOf(line));
 
-/** The number of the last line from which on a page has some text. 0 if it has less. */
-function lastLineOfText(lines: string[]): number {
+/** How many lines from the first one have some text together. Infinity if all have less. */
+function lengthOfSomeText(lines: string[]): number {
   let chars = 0;
-  for (let number = lines.length; number > 0; number--) {
-    chars += textOf(lines[number - 1]!).length;
-    if (chars >= someText) return number;
+  for (const [index, line] of lines.entries()) {
+    chars += line.length;
+    if (chars >= someText) return index + 1;
   }
-  return 0;
+  return Number.POSITIVE_INFINITY;
 }
 
 /** Whether no part between two terms of definitions is long: a glossary. */
 function isDividedByTerms({ markdown, headings }: ReadPage): boolean {
   const lines = markdown.split("\n");
-  const terms = headings.filter(({ level }) => level > 6).map(({ line }) => line);
-  return (
-    terms.length > 0 &&
-    [0, ...terms].every((line, position) => !isLong(lines.slice(line, terms[position] ?? lines.length)))
-  );
+  const terms = headings.filter(isTerm).map(({ line }) => line);
+  const ends = [...terms, lines.length];
+  return terms.length > 0 && [0, ...terms].every((start, part) => !isLong(lines.slice(start, ends[part])));
 }
 
 function toHeadingsCheck(page: ReadPage): Check {

@@ -31,7 +31,9 @@ const exampleHosts =
 
 /** Where a link occurs: a page, an llms.txt or a sitemap. */
 type LinkSource = { url: string; markdown: string; provenance: "link" | Listing["kind"] };
-type Target = { url: string; foundOn: LinkSource; text: string; isOwnSite: boolean };
+type Link = { url: string; foundOn: LinkSource; text: string };
+/** `isOwnPage`: a page of the site that may be read. The site has files of other kinds, too. */
+type Target = Link & { isOwnSite: boolean; isOwnPage: boolean };
 type Answer = { target: Target; fetchResult: FetchResult };
 type Finding = { target: Target; state: "alive" | "bad" | "unknown"; reason: string; fault?: PageFault };
 
@@ -69,18 +71,8 @@ export async function* checkListingLinks(session: Session, tested: Set<string>):
   }
 }
 
-async function testLinks(
-  session: Session,
-  links: Omit<Target, "isOwnSite">[],
-  tested: Set<string>,
-  maxOthers: number,
-  log: Log,
-) {
-  const { targets, untestedCount } = collectTargets(session, links, tested, maxOthers);
-  const [ownTargets, otherTargets] = [
-    targets.filter((target) => target.isOwnSite),
-    targets.filter((target) => !target.isOwnSite),
-  ];
+async function testLinks(session: Session, links: Link[], tested: Set<string>, maxOthers: number, log: Log) {
+  const { ownTargets, otherTargets, untestedCount } = collectTargets(session, links, tested, maxOthers);
   const answers = await mapInOrder(ownTargets, atOnce, log, (target, targetLog) =>
     testTarget(session, target, targetLog),
   );
@@ -93,7 +85,7 @@ async function testLinks(
   const cutCount = findings.filter(({ reason }) => reason === "cut").length;
   const count = (state: Finding["state"]) => findings.filter((finding) => finding.state === state).length;
   const output = {
-    targets: targets.length,
+    targets: ownTargets.length + otherTargets.length,
     alive: count("alive"),
     dead: findings.filter(({ fault }) => fault?.status === "fail").length,
     notJudged: count("unknown"),
@@ -104,27 +96,31 @@ async function testLinks(
 
 function collectTargets(
   session: Session,
-  links: Omit<Target, "isOwnSite">[],
+  links: Link[],
   tested: Set<string>,
   maxOthers: number,
-): { targets: Target[]; untestedCount: number } {
-  const seenKeys = new Set([...session.pages, ...session.surveyed].flatMap(({ addresses }) => addresses.map(pageKey)));
-  const ownTargets: Target[] = [];
-  const otherTargets: Target[] = [];
+): { ownTargets: Target[]; otherTargets: Target[]; untestedCount: number } {
+  const pages = [...session.pages, ...session.surveyed];
+  const seenKeys = new Set([...tested, ...pages.flatMap(({ addresses }) => addresses.map(pageKey))]);
+  const own: Target[] = [];
+  const others: Target[] = [];
   for (const link of links) {
     if (!URL.canParse(link.url)) continue;
     const url = link.url.replace(/#.*$/s, "");
-    const isOwn = session.origins.has(new URL(url).origin);
-    if (!mayBeTested(url, isOwn) || isPrivate(link, isOwn) || seenKeys.has(pageKey(url)) || tested.has(pageKey(url)))
-      continue;
+    const isOwnSite = session.origins.has(new URL(url).origin);
+    if (seenKeys.has(pageKey(url)) || !mayBeTested(url, isOwnSite) || isPrivate(link, isOwnSite)) continue;
     seenKeys.add(pageKey(url));
-    (isOwn ? ownTargets : otherTargets).push({ ...link, url, isOwnSite: isOwn });
+    const isOwnPage = isOwnSite && mayBePage(url, session.origins);
+    (isOwnSite ? own : others).push({ ...link, url, isOwnSite, isOwnPage });
   }
-  const others = otherTargets.slice(0, maxOthers);
-  const targets = [...ownTargets.slice(0, Math.max(0, maxTargets - tested.size - others.length)), ...others];
-  for (const { url } of targets) tested.add(pageKey(url));
-  return { targets, untestedCount: ownTargets.length + otherTargets.length - targets.length };
+  const otherTargets = others.slice(0, maxOthers);
+  const ownTargets = own.slice(0, Math.max(0, maxTargets - tested.size - otherTargets.length));
+  for (const { url } of [...ownTargets, ...otherTargets]) tested.add(pageKey(url));
+  const untestedCount = own.length + others.length - ownTargets.length - otherTargets.length;
+  return { ownTargets, otherTargets, untestedCount };
 }
+
+const silentKinds = new Set(["dns", "unreachable", "timeout", "tls", "refused"]);
 
 /** Tests links to one other host, one after another. A host that doesn't respond once is skipped. */
 async function testHost(session: Session, targets: Target[], untilMs: number, log: Log): Promise<Finding[]> {
@@ -141,8 +137,6 @@ async function testHost(session: Session, targets: Target[], untilMs: number, lo
   return findings;
 }
 
-const silentKinds = new Set(["dns", "unreachable", "timeout", "tls", "refused"]);
-
 function mayBeTested(address: string, isOwnSite: boolean): boolean {
   if (!/^https?:\/\//i.test(address) || /[<>{}$]|%7B|%3C/i.test(address)) return false;
   const { hostname, username } = new URL(address);
@@ -158,9 +152,8 @@ export const isPrivate = ({ url, text }: { url: string; text: string }, isOwnSit
  * dead only if a GET request confirms it. An unreachable host proves nothing, unless it is the site's own.
  */
 async function testTarget(session: Session, target: Target, log: Log): Promise<Answer> {
-  const { fetcher, origins } = session;
-  const hasOwnOrigin = origins.has(new URL(target.url).origin);
-  const refusal = hasOwnOrigin ? await findRefusal(fetcher, target.url, log) : null;
+  const { fetcher } = session;
+  const refusal = target.isOwnSite ? await findRefusal(fetcher, target.url, log) : null;
   if (refusal) return { target, fetchResult: refusal };
   const request = {
     url: target.url,
@@ -170,8 +163,7 @@ async function testTarget(session: Session, target: Target, log: Log): Promise<A
     accept: readerAccept,
     ...(!target.isOwnSite && { timeoutMs: otherSiteRequestMs }),
   };
-  if (target.isOwnSite && mayBePage(target.url, origins))
-    return { target, fetchResult: await fetchPage(session, request, log) };
+  if (target.isOwnPage) return { target, fetchResult: await fetchPage(session, request, log) };
   const head = await fetchUrl(fetcher, { ...request, method: "HEAD" }, log);
   const isUnclear = head.ok
     ? head.response.status >= 400
@@ -187,9 +179,8 @@ const toFinding = (session: Session, { target, fetchResult }: Answer): Finding =
 
 function resultOf(session: Session, target: Target, fetchResult: FetchResult): Omit<Finding, "target"> {
   if (fetchResult.ok && fetchResult.response.status < 400) {
-    // The response to a HEAD request has no text.
-    const isPage = target.isOwnSite && mayBePage(target.url, session.origins);
-    const page = isPage ? toReadPage(session, target.url, fetchResult) : null;
+    // The response to a HEAD request, which other targets get, has no text.
+    const page = target.isOwnPage ? toReadPage(session, target.url, fetchResult) : null;
     const fault = target.isOwnSite ? findWorstFault(target.url, fetchResult, page) : null;
     return fault === null ? { state: "alive", reason: "" } : { state: "bad", reason: fault.id, fault };
   }
@@ -207,10 +198,10 @@ function toChecks(findings: Finding[]): Check[] {
     findings.filter(({ state }) => state === "alive"),
     ({ target }) => target.foundOn.url,
   );
-  const passes = [...alive].map(([url, { length: weight }]) => {
-    const links = weight === 1 ? "1 link first seen here leads" : `${weight} links first seen here lead`;
+  const passes = [...alive].map(([url, { length }]) => {
+    const links = length === 1 ? "1 link first seen here leads" : `${length} links first seen here lead`;
     const message = `${links} to a page that exists`;
-    return toCheck({ id: "link-resolves", group: "link", status: "pass", weight, subject: url, message });
+    return toCheck({ id: "link-resolves", group: "link", status: "pass", weight: length, subject: url, message });
   });
   return [...failures, ...passes];
 }
@@ -258,6 +249,7 @@ export function lineOf(markdown: string, address: string): number | null {
   const { pathname, hash } = new URL(address);
   const name = pathname.split("/").filter(Boolean).at(-1);
   const lines = markdown.split("\n");
+  // Pages may write a link as a whole URL, from the root of the site, or relative to themselves.
   for (const part of hash ? [address, hash] : [address, pathname, name]) {
     const index = part && part !== "/" ? lines.findIndex((line) => line.includes(part)) : -1;
     if (index >= 0) return index + 1;

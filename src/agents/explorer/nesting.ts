@@ -7,7 +7,7 @@ const names = (text: string) => new Set(text.split(" "));
 
 /** Elements without an end tag. */
 const empty = names("area base br col embed hr img input link meta param source track wbr");
-/** Elements that end when one of these starts, or when one of these ends. */
+/** Elements that end when one of these starts. */
 const endedByStart: Record<string, Set<string>> = {
   li: names("li"),
   p: names("p div"),
@@ -16,6 +16,7 @@ const endedByStart: Record<string, Set<string>> = {
   th: names("td th"),
   ...Object.fromEntries([1, 2, 3, 4, 5, 6].map((level) => [`h${level}`, names(`h${level}`)])),
 };
+/** Elements that end when one of these ends. */
 const endedByEnd: Record<string, Set<string>> = {
   li: names("ul ol"),
   td: names("tr table"),

@@ -29,7 +29,7 @@ export async function* checkPagesRead(session: Session, readPages: ReadPage[]): 
 /** Maximum number of pages whose HTML is requested because it may say what their Markdown can't. */
 const maxHtmlVersions = 8;
 
-/** Checks that search engines may list what was read: pages that the answer needs, or, if they list none, the whole site. */
+/** Checks that search engines may list the pages that the answer needs. If they may list no page that was read, one check says so for all. */
 export async function* checkNoindex(session: Session, index: SectionIndex): Steps {
   const pages = [...session.pages, ...session.surveyed].filter(({ problem }) => problem === null);
   if (pages.length === 0) return;
@@ -85,21 +85,21 @@ export async function* checkPictures(session: Session, index: SectionIndex): Ste
   const nearest = rankSections(index)[0]?.section;
   const page = [...session.pages, ...session.surveyed].find(({ url }) => url === nearest?.url);
   if (!nearest || !page || page.hasOnlyImages || !page.markdown.includes("![")) return;
-  const isLeft = page.samples.length === 0 && hasPicturesOnly(ownLinesOf(page, contentOf(session)).join("\n"));
-  const parts = toSections(page).filter(
-    ({ path, hasSample }) => !hasSample && nearest.path.every((name, at) => name === path[at]),
+  const isWholePage = page.samples.length === 0 && hasPicturesOnly(ownLinesOf(page, contentOf(session)).join("\n"));
+  const isInNearest = (path: string[]) => nearest.path.every((name, depth) => name === path[depth]);
+  const part = toSections(page).find(
+    ({ path, hasSample, text }) => !hasSample && isInNearest(path) && (hasPicturesOnly(text) || isAnnouncement(text)),
   );
-  const part = parts.find(({ text }) => hasPicturesOnly(text) || isAnnouncement(text));
-  if (!isLeft && part === undefined) return;
+  if (!isWholePage && part === undefined) return;
   session.incompletePages.add(page);
   yield* useTool(session, "check_pictures", { url: page.url }, async () => ({
     ok: true,
-    output: { whole: isLeft },
+    output: { whole: isWholePage },
     checks: [
       toCheck({
         id: "text-instead-of-pictures",
         group: "page",
-        ...(isLeft ? { status: "fail" } : { status: "warn", share: 0.5 }),
+        ...(isWholePage ? { status: "fail" } : { status: "warn", share: 0.5 }),
         subject: page.url,
         line: lineOfPicture(page, (part ?? nearest).line),
         message: `${page.url} leaves to an image how to reach the goal`,
@@ -112,12 +112,12 @@ export async function* checkPictures(session: Session, index: SectionIndex): Ste
 
 function checkRule(
   page: ReadPage,
-  { id, share, onlyIfNeeded, isForAll, hidesContent, findFault }: PageRule,
+  { id, share, appliesUnneeded, hidesContent, findFault }: PageRule,
   { neededUrls, incompletePages }: Session,
   site: SiteContent,
 ): Check[] {
   const needed = page.addresses.some((address) => neededUrls.has(address));
-  const applies = needed || !onlyIfNeeded || isForAll?.(page, site);
+  const applies = needed || appliesUnneeded === undefined || appliesUnneeded(page, site);
   const fault = applies ? findFault(page, site) : null;
   if (fault === null) return [];
   if (hidesContent) incompletePages.add(page);

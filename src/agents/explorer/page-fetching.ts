@@ -108,12 +108,10 @@ function findProblemAmongOthers(session: Session, page: Page, addresses: string[
   );
   if (isStart) return null;
   if (page.isThin && containsPathOf(page.url, addresses[0]!)) return "sign_in";
-  const { origin } = new URL(page.url);
-  const missing = session.missingPages.get(origin);
-  const addressesInBoth = [missing?.url ?? page.url, page.url];
-  return missing && wordsOf(missing, addressesInBoth) === wordsOf(page, addressesInBoth)
-    ? problemOfErrorPage(page)
-    : null;
+  const missing = session.missingPages.get(new URL(page.url).origin);
+  if (missing === undefined) return null;
+  const urls = [missing.url, page.url];
+  return wordsOf(missing, urls) === wordsOf(page, urls) ? problemOfErrorPage(page) : null;
 }
 
 /** Whether pages with content have such a form or test, too. */

@@ -142,8 +142,9 @@ type CheckedPage = Page & { addresses?: string[] };
 
 /** The worst of what is wrong with a response and the page in it; null if nothing is. */
 export function findWorstFault(url: string, fetchResult: FetchResult, page: CheckedPage | null): PageFault | null {
-  const [responseFault, pageFault] = [findResponseFault(url, fetchResult), page && findPageFault(page)];
-  return responseFault?.status === "fail" ? responseFault : (pageFault ?? responseFault);
+  const responseFault = findResponseFault(url, fetchResult);
+  if (responseFault?.status === "fail" || page === null) return responseFault;
+  return findPageFault(page) ?? responseFault;
 }
 
 const challengeFault = (url: string): PageFault =>

@@ -11,10 +11,8 @@ import type { ReadPage, Session } from "./session.ts";
 export type PageRule = {
   id: string;
   share: number;
-  /** Whether it says something only about a page on which the answer depends. */
-  onlyIfNeeded?: true;
-  /** Whether it says something about this page even if the answer doesn't depend on it. */
-  isForAll?(page: ReadPage, site: SiteContent): boolean;
+  /** Whether it says something about a page on which the answer doesn't depend; it does if not given. */
+  appliesUnneeded?(page: ReadPage, site: SiteContent): boolean;
   /** Whether readers don't get what the page has to say. */
   hidesContent?: true;
   /** Why the page fails; null if it doesn't. */
@@ -225,8 +223,7 @@ export const pageRules: PageRule[] = [
   {
     id: "page-size",
     share: 0.5,
-    onlyIfNeeded: true,
-    isForAll: (page, { path }) => path.has(page),
+    appliesUnneeded: (page, { path }) => path.has(page),
     findFault: ({ url, markdown: { length } }) =>
       length >= maxReadableChars
         ? {
@@ -239,7 +236,7 @@ export const pageRules: PageRule[] = [
     id: "has-text",
     share: 0,
     hidesContent: true,
-    onlyIfNeeded: true,
+    appliesUnneeded: () => false,
     findFault: (page, site) =>
       isBlank(page, site)
         ? {
@@ -264,8 +261,7 @@ export const pageRules: PageRule[] = [
     id: "missing-pages-say-so",
     share: 0.5,
     hidesContent: true,
-    onlyIfNeeded: true,
-    isForAll: leadsNowhere,
+    appliesUnneeded: leadsNowhere,
     findFault: (page, site) =>
       saysSomethingElse(page, site) && !looksLikeErrorPage(page, site)
         ? {
@@ -278,8 +274,7 @@ export const pageRules: PageRule[] = [
     id: "page-has-content",
     share: 0.5,
     hidesContent: true,
-    onlyIfNeeded: true,
-    isForAll: (page, site) => isStubOfPage(page, site) || leadsNowhere(page, site),
+    appliesUnneeded: (page, site) => isStubOfPage(page, site) || leadsNowhere(page, site),
     findFault: (page, site) => {
       const { url, title } = page;
       return lacksContent(page, site) &&

@@ -101,17 +101,15 @@ export function toSections(page: ReadPage): Section[] {
 
 /** The lines from `from` to before `end`, in parts of limited length. */
 function partsOf(lines: string[], from: number, end: number): { start: number; text: string }[] {
-  const parts: { start: number; text: string }[] = [];
-  for (let start = from; start < end; ) {
-    let next = start;
-    let size = 0;
-    while (next < end && (size < maxSectionChars || lines[next - 1]!.trim() !== "") && size < 2 * maxSectionChars)
-      size += lines[next++ - 1]!.length + 1;
-    const text = lines.slice(start - 1, next - 1).join("\n");
-    if (text.trim() !== "") parts.push({ start, text });
-    start = next;
+  const parts = [{ start: from, text: "" }];
+  for (const [index, line] of lines.slice(from - 1, end - 1).entries()) {
+    const part = parts.at(-1)!;
+    // A part ends before a blank line, or anywhere if there is none for long.
+    const maxChars = line.trim() === "" ? maxSectionChars : 2 * maxSectionChars;
+    if (part.text.length < maxChars) part.text += `${line}\n`;
+    else parts.push({ start: from + index, text: `${line}\n` });
   }
-  return parts;
+  return parts.filter(({ text }) => text.trim() !== "").map(({ start, text }) => ({ start, text: text.slice(0, -1) }));
 }
 
 const samplesIn = ({ samples }: ReadPage, heading: string, start: number, end: number): CodeSample[] =>

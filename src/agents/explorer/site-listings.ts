@@ -21,22 +21,19 @@ export async function* readSiteListings(session: Session, origin: string, start:
   return yield* useTool(session, "read_map", { origin }, async (log) => {
     const { fetcher } = session;
     const robotsText = await fetchUrl(fetcher, toCheckRequest(`${origin}/robots.txt`), log);
-    const folder = folderOf(start);
-    const llmsTxtUrls = [...new Set([`${origin}/llms.txt`, `${folder}llms.txt`])];
+    const llmsTxtUrls = [...new Set([`${origin}/llms.txt`, `${folderOf(start)}llms.txt`])];
+    const llmsTxts = await mapInOrder(llmsTxtUrls, 2, log, (url, own) => readLlmsTxt(session, url, own));
     const markdownUrl = markdownUrlOf(start);
-    const [llms, markdown] = [
-      await mapInOrder(llmsTxtUrls, 2, log, (url, own) => readLlmsTxt(session, url, own)),
-      await isMarkdown(session, markdownUrl, log),
-    ];
+    const isServed = markdownUrl !== null && (await servesMarkdown(session, markdownUrl, log));
     const sitemaps = await readSitemaps(session, origin, log);
     await probeMissingPage(session, start, log);
-    const fromLlmsTxt = llms.filter((file) => file !== null);
+    const fromLlmsTxt = llmsTxts.filter((file) => file !== null);
     const output = {
       origin,
       robotsTxt: robotsText.ok ? robotsText.response.status : robotsText.kind,
       llmsTxt: fromLlmsTxt.map(({ url, links }) => ({ url, links: links.length })),
       sitemaps: sitemaps.map(({ url, links }) => ({ url, links: links.length })),
-      markdownTwin: markdownUrl === null ? null : { url: markdownUrl, served: markdown },
+      markdownTwin: markdownUrl === null ? null : { url: markdownUrl, served: isServed },
     };
     return { ok: true, output, value: { fromLlmsTxt, fromSitemap: sitemaps } };
   });
@@ -49,11 +46,15 @@ const toCheckRequest = (url: string, foundOn: string | null = null) => ({
   purpose: "check" as const,
 });
 
+/** Some hosts send a page of HTML for every URL. */
+const isHtml = (text: string) => /^\s*<(!doctype|html)/i.test(text);
+
 async function readLlmsTxt(session: Session, url: string, log: Log): Promise<ListingFile | null> {
   const fetchResult = await fetchUrl(session.fetcher, toCheckRequest(url), log);
   if (!fetchResult.ok || fetchResult.response.status !== 200) return null;
   const text = fetchResult.text();
-  if (/^\s*<(!doctype|html)/i.test(text) || !/\]\(|^#\s/m.test(text)) return null;
+  const hasLinkOrHeading = /\]\(|^#\s/m.test(text);
+  if (isHtml(text) || !hasLinkOrHeading) return null;
   const page = readPage(fetchResult.response.url, "text/markdown", text);
   // The sentence after a link describes its page, which helps to choose.
   const descriptions = new Map<string, string>();
@@ -68,14 +69,14 @@ async function readLlmsTxt(session: Session, url: string, log: Log): Promise<Lis
   return { url: fetchResult.response.url, text, links };
 }
 
-async function isMarkdown(session: Session, url: string | null, log: Log): Promise<boolean> {
-  if (url === null || (await findRefusal(session.fetcher, url, log))) return false;
+async function servesMarkdown(session: Session, url: string, log: Log): Promise<boolean> {
+  if (await findRefusal(session.fetcher, url, log)) return false;
   const fetchResult = await fetchUrl(session.fetcher, toCheckRequest(url), log);
   return (
     fetchResult.ok &&
     fetchResult.response.status === 200 &&
     !/html/i.test(fetchResult.contentType ?? "") &&
-    !/^\s*<(!doctype|html)/i.test(fetchResult.text())
+    !isHtml(fetchResult.text())
   );
 }
 
@@ -83,7 +84,7 @@ async function readSitemaps(session: Session, origin: string, log: Log): Promise
   const listedUrls = await listSitemaps(session.fetcher, `${origin}/`, log);
   const queue = listedUrls.length > 0 ? [...listedUrls] : [`${origin}/sitemap.xml`];
   const sitemaps: ListingFile[] = [];
-  let links = 0;
+  let linkCount = 0;
   for (let i = 0; i < queue.length && i < maxSitemaps; i++) {
     const url = queue[i]!;
     if (!URL.canParse(url) || !session.origins.has(new URL(url).origin) || /\.gz$/i.test(url)) continue;
@@ -101,8 +102,8 @@ async function readSitemaps(session: Session, origin: string, log: Log): Promise
       queue.push(...locations.filter((location) => !queue.includes(location)));
       continue;
     }
-    const validUrls = locations.filter((location) => URL.canParse(location)).slice(0, maxSitemapLinks - links);
-    links += validUrls.length;
+    const validUrls = locations.filter((location) => URL.canParse(location)).slice(0, maxSitemapLinks - linkCount);
+    linkCount += validUrls.length;
     if (validUrls.length > 0)
       sitemaps.push({ url, text: xml, links: validUrls.map((location) => ({ url: location, text: "" })) });
   }
@@ -111,10 +112,11 @@ async function readSitemaps(session: Session, origin: string, log: Log): Promise
 
 /** The folder of a page, with a trailing slash. */
 function folderOf(address: string): string {
-  const url = new URL(address);
-  const { dir, ext } = parsePath(url.pathname);
-  const folder = url.pathname.endsWith("/") ? url.pathname : ext ? `${dir}/` : `${url.pathname}/`;
-  return `${url.origin}${folder.replace(/\/{2,}/g, "/")}`;
+  const { origin, pathname } = new URL(address);
+  const { dir, ext } = parsePath(pathname);
+  // A last part with an extension is a file; any other one may be a folder itself.
+  const isFile = ext !== "" && !pathname.endsWith("/");
+  return `${origin}${`${isFile ? dir : pathname}/`.replace(/\/{2,}/g, "/")}`;
 }
 
 /** The common URL of a page's Markdown version: with `.md` appended; null if it is Markdown already. */

@@ -83,9 +83,14 @@ async function runChecks(
   const { getChecksSorted } = await import("afdocs");
   const { getCheckProportion, CHECK_WEIGHTS } = await import("afdocs/scoring");
   const { fetcher, context } = session;
-  const { site } = session.task;
-  const isFolder = site !== undefined && new URL(site.at).origin === new URL(base).origin;
-  const irrelevantChecks = (await servesMarkdown(fetcher, urls, log)) ? htmlSiteChecks : new Set<string>();
+  const { origin } = new URL(base);
+  const { site: folderSite } = session.task;
+  const site: CheckedSite = {
+    pages,
+    isFolder: folderSite !== undefined && new URL(folderSite.at).origin === origin,
+    isMarkdown: await servesMarkdown(fetcher, urls, log),
+    suggestsPages: session.missingPages.get(origin)?.problem === "missing",
+  };
   const checks: Check[] = [];
   const deepUrls = new Set<string>();
   for (const definition of getChecksSorted()) {
@@ -111,32 +116,31 @@ async function runChecks(
       ...checkLog.events.sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : Number(sortKey(a) > sortKey(b)))),
     );
     // A check reports a page as broken if its request wasn't sent, so that result is discarded.
-    const reliableResult =
-      fetcher.preventedCount > preventedBefore
-        ? skip(limitMessage)
-        : missingResponses.size > 0
-          ? skip(`Not tested: ${[...missingResponses].join(" and ")} a URL that this check needs`)
-          : result;
+    const missing = fetcher.preventedCount > preventedBefore ? limitMessage : describeMissing(missingResponses);
+    const reliableResult = missing === null ? result : skip(missing);
     afdocs.previousResults.set(definition.id, reliableResult);
     const share = getCheckProportion(reliableResult, weight);
-    const reportedResult = irrelevantChecks.has(definition.id)
-      ? skip("The pages are always Markdown")
-      : definition.id === "http-status-codes" && session.missingPages.get(new URL(base).origin)?.problem === "missing"
-        ? skip("Missing pages say so, and suggest others")
-        : isFolder && definition.id === "cache-header-hygiene"
-          ? skip("Only the host of the site sets its headers")
-          : reliableResult.status !== "pass" && isDisproved(definition.id, pages)
-            ? skip("The pages could be read")
-            : hasOnlyDeadLinks(reliableResult)
-              ? skip("Links are absolute; those that are dead are reported one by one")
-              : definition.id === "markdown-code-fence-validity" && reliableResult.status === "fail"
-                ? skip("Fences that are not closed are reported page by page")
-                : share?.tested === 0 || hasNothingToCheck(reliableResult)
-                  ? skip(reliableResult.message)
-                  : reliableResult;
+    const reason =
+      reasonToSkip(definition.id, reliableResult, site) ?? (share?.tested === 0 ? reliableResult.message : null);
+    const reportedResult = reason === null ? reliableResult : skip(reason);
     checks.push(toSiteCheck(reportedResult, share?.proportion ?? 0, weight.weight, base, urls));
   }
   return [...checks, ...[...deepUrls].sort().map(toDepthCheck)];
+}
+
+/** `isFolder`: evald serves the site from a folder. `suggestsPages`: its missing pages say so, and suggest others. */
+type CheckedSite = { pages: ReadPage[]; isFolder: boolean; isMarkdown: boolean; suggestsPages: boolean };
+
+/** Why the result of a check isn't reported; null if it is. */
+function reasonToSkip(id: string, result: CheckResult, site: CheckedSite): string | null {
+  if (site.isMarkdown && htmlSiteChecks.has(id)) return "The pages are always Markdown";
+  if (site.suggestsPages && id === "http-status-codes") return "Missing pages say so, and suggest others";
+  if (site.isFolder && id === "cache-header-hygiene") return "Only the host of the site sets its headers";
+  if (result.status !== "pass" && isDisproved(id, site.pages)) return "The pages could be read";
+  if (hasOnlyDeadLinks(result)) return "Links are absolute; those that are dead are reported one by one";
+  if (result.status === "fail" && id === "markdown-code-fence-validity")
+    return "Fences that are not closed are reported page by page";
+  return hasNothingToCheck(result) ? result.message : null;
 }
 
 const sortKey = (event: Log["events"][number]) =>
@@ -169,8 +173,10 @@ const guessedProblems: Record<string, PageProblem[]> = {
 };
 
 /** Whether the pages could be read, so that a check only supposes that they can't. */
-const isDisproved = (id: string, pages: ReadPage[]): boolean =>
-  id in guessedProblems && !pages.some(({ problem }) => problem !== null && guessedProblems[id]!.includes(problem));
+function isDisproved(id: string, pages: ReadPage[]): boolean {
+  const guessed = guessedProblems[id];
+  return guessed !== undefined && !pages.some(({ problem }) => problem !== null && guessed.includes(problem));
+}
 
 /** Whether a client without an Accept header gets Markdown. */
 async function servesMarkdown(fetcher: Fetcher, urls: string[], log: Log): Promise<boolean> {
@@ -195,19 +201,21 @@ function hasOnlyDeadLinks({ id, status, details }: CheckResult): boolean {
   return broken !== undefined && Object.values(otherReasons).every((count) => count === 0);
 }
 
-/** Checks of tabs pass if there are no tabs, which says nothing about the pages. */
+/** Checks of tabs and of the headings in them pass if there are none, which says nothing about the pages. */
 function hasNothingToCheck({ id, status, details }: CheckResult): boolean {
-  if (status !== "pass" || (id !== "tabbed-content-serialization" && id !== "section-header-quality")) return false;
+  if (status !== "pass") return false;
+  if (id === "tabbed-content-serialization") return !details?.totalGroupsFound;
   const headings = details?.analyses;
-  return id === "section-header-quality"
-    ? !Array.isArray(headings) || headings.length === 0
-    : !details?.totalGroupsFound;
+  return id === "section-header-quality" && (!Array.isArray(headings) || headings.length === 0);
 }
 
 /** Why a check got no response to a request. */
 type MissingResponses = Set<
   "robots.txt disallows" | "this service may not reach" | "elements are nested too deeply at"
 >;
+
+const describeMissing = (responses: MissingResponses): string | null =>
+  responses.size > 0 ? `Not tested: ${[...responses].join(" and ")} a URL that this check needs` : null;
 
 /**
  * Our network access in the interface of afdocs. `missingResponses` receives the reason if it gets no response, `deepUrls` the URLs of pages

@@ -11,7 +11,16 @@ import { fetchPage, toReadPage } from "./page-fetching.ts";
 import { findFaultOfNeeded, findPageFault, findResponseFault } from "./page-health.ts";
 import type { Section } from "./page-sections.ts";
 import { rankSections, type SectionIndex } from "./sections.ts";
-import { cut, mayBePage, type ReadPage, type Session, type Steps, thoughtEvent, useTool } from "./session.ts";
+import {
+  cut,
+  mapInOrder,
+  mayBePage,
+  type ReadPage,
+  type Session,
+  type Steps,
+  thoughtEvent,
+  useTool,
+} from "./session.ts";
 import { addPageToSearch } from "./walk.ts";
 
 /** Maximum number of pages to read after the search. */
@@ -44,14 +53,8 @@ export async function* surveySite(session: Session, frontier: Frontier, index: S
   let remaining = maxPages;
   yield thoughtEvent("Next, I check what the answer depends on, then other pages that the docs link to or list.");
   for (let isFirstRound = true; remaining > 0; isFirstRound = false) {
-    const candidates = chooseCandidates(
-      session,
-      frontier,
-      index,
-      chosenKeys,
-      Math.min(remaining, pagesPerRound),
-      isFirstRound,
-    );
+    const maxCandidates = Math.min(remaining, pagesPerRound);
+    const candidates = chooseCandidates(session, frontier, index, chosenKeys, { maxCandidates, isFirstRound });
     if (candidates.length === 0) return;
     remaining -= candidates.length;
     const answers = await fetchAll(session, candidates);
@@ -74,23 +77,19 @@ function chooseCandidates(
   frontier: Frontier,
   index: SectionIndex,
   chosenKeys: Set<string>,
-  maxCandidates: number,
-  isFirstRound: boolean,
+  { maxCandidates, isFirstRound }: { maxCandidates: number; isFirstRound: boolean },
 ): SurveyCandidate[] {
   const candidates: SurveyCandidate[] = [];
   const add = (candidate: SurveyCandidate, limit = maxCandidates) => {
-    const key = pageKey(candidate.url);
-    if (candidate.needed && candidates.length < limit) session.neededUrls.add(candidate.url.replace(/#.*$/s, ""));
-    if (
-      candidates.length >= limit ||
-      chosenKeys.has(key) ||
-      !mayBePage(candidate.url, session.origins) ||
-      !(candidate.needed || isInDocs(session, candidate.url)) ||
-      isPrivate(candidate, true)
-    )
-      return;
+    if (candidates.length >= limit) return;
+    const url = candidate.url.replace(/#.*$/s, "");
+    const key = pageKey(url);
+    // The answer also depends on pages that were read before, and on those that can't be.
+    if (candidate.needed) session.neededUrls.add(url);
+    if (chosenKeys.has(key) || !mayBePage(url, session.origins) || isPrivate(candidate, true)) return;
+    if (!candidate.needed && !isInDocs(session, url)) return;
     chosenKeys.add(key);
-    candidates.push({ ...candidate, url: candidate.url.replace(/#.*$/s, "") });
+    candidates.push({ ...candidate, url });
   };
   const toCandidate = (
     page: ReadPage,
@@ -112,8 +111,7 @@ function chooseCandidates(
     for (const page of orderedPages)
       for (const link of page.links) if (isPrerequisite(link)) add(toCandidate(page, link, true), maxPrerequisites);
     if (answer)
-      for (const link of answer.links.filter((link) => isNeededBy(link, best!.section)))
-        add(toCandidate(answer, link, true));
+      for (const link of answer.links) if (isNeededBy(link, best!.section)) add(toCandidate(answer, link, true));
   }
   const goalShare = candidates.length + Math.ceil((maxCandidates - candidates.length) / 2);
   while (candidates.length < goalShare) {
@@ -150,24 +148,16 @@ function isPrerequisite({ url, text }: { url: string; text: string }): boolean {
   return prerequisite.test(name.replace(/[_.]/g, " ")) || (text.length <= 60 && prerequisite.test(text));
 }
 
-async function fetchAll(
+/** Each response comes with its own events, because each candidate is a call of the tool. */
+function fetchAll(
   session: Session,
   candidates: SurveyCandidate[],
 ): Promise<{ fetchResult: FetchResult; events: Log["events"] }[]> {
-  const { fetcher } = session;
-  const answers: { fetchResult: FetchResult; events: Log["events"] }[] = new Array(candidates.length);
-  let next = 0;
-  const worker = async () => {
-    for (let index = next++; index < candidates.length; index = next++) {
-      const { url, provenance, foundOn } = candidates[index]!;
-      const log: Log = { id: null, events: [] };
-      const request = { url, provenance, foundOn, accept: readerAccept, purpose: "check" as const };
-      const fetchResult = (await findRefusal(fetcher, url, log)) ?? (await fetchPage(session, request, log));
-      answers[index] = { fetchResult, events: log.events };
-    }
-  };
-  await Promise.all(Array.from({ length: concurrency }, worker));
-  return answers;
+  return mapInOrder(candidates, concurrency, { id: null, events: [] }, async ({ url, provenance, foundOn }, log) => {
+    const request = { url, provenance, foundOn, accept: readerAccept, purpose: "check" as const };
+    const fetchResult = (await findRefusal(session.fetcher, url, log)) ?? (await fetchPage(session, request, log));
+    return { fetchResult, events: log.events };
+  });
 }
 
 async function* readCandidate(

@@ -5,7 +5,7 @@ import { toPagesListedEvent } from "../milestones.ts";
 import { findAnswer, minReportedShare } from "./answer.ts";
 import { describeSection, wordsOf } from "./conclusion.ts";
 import { findDocsFolder, isInDocs, minLinkShare } from "./docs-folders.ts";
-import { findLimit } from "./fetching.ts";
+import { type FetchFailureKind, findLimit } from "./fetching.ts";
 import type { Candidate, Frontier } from "./frontier.ts";
 import { toStems } from "./goal.ts";
 import { addToGraph } from "./link-graph.ts";
@@ -76,13 +76,8 @@ function failIfNothingAnswered({ fetcher }: Session, starts: StartPage[]): void 
   const late = broken.find(({ result }) => result.fetchFailure === "timeout");
   if (late && findLimit(fetcher)?.limit === "wall_clock")
     throw new AgentFailure("server_time_limit", `${late.url} did not respond before the run reached its time limit`);
-  const retryable = broken.some(
-    ({ result: { fetchFailure, status } }) =>
-      isTemporary(status) ||
-      fetchFailure === "dns" ||
-      fetchFailure === "unreachable" ||
-      fetchFailure === "timeout" ||
-      fetchFailure === "tls",
+  const retryable = broken.some(({ result: { fetchFailure, status } }) =>
+    fetchFailure === null ? isTemporary(status) : temporaryFailures.has(fetchFailure),
   );
   // All of them are retried, so wait as long as the longest Retry-After.
   const retryAfterMs = Math.max(
@@ -105,9 +100,8 @@ const wasRefused = ({ result }: StartPage) => result.fetchFailure === "refused";
 const withoutUserInfo = (url: string) => url.replace(/\/\/[^/?#]*@/, "//");
 
 function unreadable({ url, result }: StartPage, others: number, again?: AgentFailure["options"]): AgentFailure {
-  const describeChoice = result.page === null ? result.message : `${url} returned status ${result.status}`;
-  const message =
-    result.fetchFailure === "refused" ? `${withoutUserInfo(url)} is not allowed: ${describeChoice}` : describeChoice;
+  const cause = result.page === null ? result.message : `${url} returned status ${result.status}`;
+  const message = wasRefused({ url, result }) ? `${withoutUserInfo(url)} is not allowed: ${cause}` : cause;
   const more = others === 0 ? "" : ` None of the other ${others} start URLs could be read either.`;
   const { code, subject } = codeOf(url, result);
   return new AgentFailure(code, `${message.replace(/\.$/, "")}.${more}`, { retryable: false, ...again, subject });
@@ -136,7 +130,8 @@ function codeOf(url: string, result: OpenResult): { code: FailedCode; subject: s
 }
 
 /** Too many requests, a gateway without its server, or maintenance. */
-const isTemporary = (status: number | null) => status !== null && [429, 502, 503, 504].includes(status);
+const isTemporary = (status: number) => [429, 502, 503, 504].includes(status);
+const temporaryFailures = new Set<FetchFailureKind>(["dns", "unreachable", "timeout", "tls"]);
 
 async function* readAllListings(session: Session, frontier: Frontier, index: SectionIndex): Steps {
   const origins = new Map<string, string>();
@@ -154,10 +149,11 @@ async function* readAllListings(session: Session, frontier: Frontier, index: Sec
         const linksIntoDocs = allLinks.filter((link) => isInDocs(session, link.url));
         const isOwnList = isInDocs(session, url) || (linksIntoDocs.length === 0 && isNamedLikeDocs(session, text));
         const links = isOwnList ? allLinks : linksIntoDocs;
+        // The entries that are tested may include those of other docs, if most are of these.
+        const testedLinks = links.length >= minLinkShare * allLinks.length ? allLinks : links;
         if (links.length === 0) continue;
         frontier.add(links, by, url);
-        const isOfDocs = links.length >= minLinkShare * allLinks.length;
-        const listing: Listing = { url, kind: by, text, links: isOfDocs ? allLinks : links };
+        const listing: Listing = { url, kind: by, text, links: testedLinks };
         session.listings.push(listing);
         // Its entries are tested as such, not as links of a page.
         frontier.exclude(url);
@@ -191,15 +187,17 @@ function isNamedLikeDocs({ pages }: Session, list: string): boolean {
 async function* follow(session: Session, frontier: Frontier, index: SectionIndex): Steps<SearchEnd> {
   const { task, fetcher, pages } = session;
   if (session.terms.length === 0) return "no_words";
-  for (let best = 1; ; ) {
+  // At first, the start pages may have the answer, however much of the goal each of them has.
+  let bestShare = 1;
+  while (true) {
     // A page that barely matches the goal makes no answer likely.
-    if (best >= minReportedShare && findAnswer(index, session).state === "likely") return "found";
+    if (bestShare >= minReportedShare && findAnswer(index, session).state === "likely") return "found";
     if (pages.length >= task.limits.maxPages) return "pages";
     const next = frontier.take();
     if (!next) return "links";
     yield thoughtEvent(describeChoice(next));
     const { url, provenance, foundOn } = next;
-    best = 0;
+    bestShare = 0;
     const result = yield* openPage(session, { url, provenance, foundOn });
     if (result.fetchFailure === "cut") return fetcher.firstLimit?.limit ?? "requests";
     if (!result.page) continue;
@@ -209,18 +207,20 @@ async function* follow(session: Session, frontier: Frontier, index: SectionIndex
       yield { type: "milestone", name: "page_repeated", detail: { url: result.page.url } };
       continue;
     }
-    best = yield* addPageToSearch(session, frontier, index, result.page);
+    bestShare = yield* addPageToSearch(session, frontier, index, result.page);
   }
 }
 
-function describeChoice({ url, text, provenance, foundOn, reason, terms }: Candidate): string {
+function describeOrigin({ provenance, foundOn }: Candidate): string {
+  if (provenance === "guessed") return "which is a guess";
+  if (provenance === "link") return `from a link on ${foundOn}`;
+  return provenance === "llms.txt" ? `from ${foundOn}` : `from the sitemap ${foundOn}`;
+}
+
+function describeChoice(candidate: Candidate): string {
+  const { url, text, reason, terms } = candidate;
   const name = text ? `"${cut(text, 80)}" (${url})` : url;
-  const from =
-    provenance === "guessed"
-      ? "which is a guess"
-      : `from ${provenance === "link" ? "a link on" : provenance === "llms.txt" ? "" : "the sitemap"} ${foundOn ?? ""}`
-          .replace(/\s+/g, " ")
-          .trim();
+  const from = describeOrigin(candidate);
   if (reason === "hub")
     return `No page stands out yet. I try ${name}, ${from}, because such pages often link to others.`;
   if (reason === "none") return `No remaining link mentions a word of the goal. I try ${name}, ${from}.`;
