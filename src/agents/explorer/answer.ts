@@ -69,6 +69,7 @@ function joinSections(all: Match[], index: SectionIndex, parts: Term[][]): Match
       (match) => shareOf(match.terms) >= minOfOwnPart.inText && shareOf(match.headingTerms) >= minOfOwnPart.inHeadings,
     );
   });
+  if (matches.includes(undefined)) return [];
   const sections = [...new Set(matches)].filter((match) => match !== undefined);
-  return matches.includes(undefined) ? [] : sections.sort((a, b) => b.rank - a.rank);
+  return sections.sort((a, b) => b.rank - a.rank);
 }

@@ -28,6 +28,8 @@ const fullHeadingShare = 0.3;
 const shareExponent = 3;
 /** Factor for a section of a page without a sample. */
 const withoutSample = 0.8;
+/** The share of the goal from which the best section should have a sample. A section that matches less is only one that comes close. */
+const minShareForSample = 2 * minReportedShare;
 
 const round = (share: number) => Math.round(share * 100) / 100;
 /** The words of the terms of a goal. */
@@ -53,11 +55,11 @@ export async function* conclude(session: Session, index: SectionIndex, ended: Se
   const all = [...pages, ...surveyed].filter(({ problem }) => problem === null);
   const words = wordsOf(terms);
   const answer = yield* useTool(session, "search_docs", { terms: words }, async () => {
-    const answer = findAnswer(index, session);
-    const best = answer.nearest
+    const value = findAnswer(index, session);
+    const best = value.nearest
       .slice(0, 5)
       .map((match) => ({ ...describeSection(match), hasSample: match.section.hasSample }));
-    return { ok: true, output: { sections: index.sections.length, best }, value: answer };
+    return { ok: true, output: { sections: index.sections.length, best }, value };
   });
   const { state, sections } = answer;
   for (const { section } of sections) session.neededUrls.add(section.url);
@@ -83,7 +85,7 @@ export async function* conclude(session: Session, index: SectionIndex, ended: Se
       unseen: words.filter((word) => unseen.has(word)),
       fit: bestFit(answer, all, index),
       clicks: best ? clicksToPage(session, best.section.url) : null,
-      noSample: best !== undefined && best.share >= 2 * minReportedShare && !best.section.hasSample,
+      noSample: best !== undefined && best.share >= minShareForSample && !best.section.hasSample,
       pages: pages.filter(({ problem }) => problem === null).length,
       budget: ended,
       wordings: compareWordings(session, all, { answer, index }),

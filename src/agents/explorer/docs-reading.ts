@@ -36,9 +36,9 @@ type Sources = Exclude<ReadingTask, "checks">;
 /** The tool of the results with a `ReadingOutput`. */
 const readingTool = "read_docs";
 
-/** Maximum size of what one page or API description reports. An event has at most a megabyte. */
+/** Maximum number of characters, or of links, that one page or API description reports. An event has at most a megabyte. */
 const maxMarkdown = 60_000;
-const maxSampleChars = 4000;
+const maxCode = 4000;
 const maxLinks = 300;
 const maxDocument = 700_000;
 
@@ -73,7 +73,7 @@ async function* readPages(session: Session, apiUrl: string | null): Steps {
   if (pages[0]?.problem === "sign_in") yield* refuse(session, "sign_in", start);
   else if (!isStartRead) yield* refuse(session, "no_text", start);
   else {
-    for (const page of readable) yield* report(session, true, { page: toPageText(page) });
+    for (const page of readable) yield* report(session, { page: toPageText(page) });
     if (apiUrl !== null) yield* readApiDescription(session, apiUrl);
   }
 }
@@ -101,24 +101,23 @@ async function* readApiDescription(session: Session, url: string): Steps {
     typeof document === "object" && document !== null && ("openapi" in document || "swagger" in document);
   if (!isDescription || JSON.stringify(document).length > maxDocument)
     return yield* refuse(session, "no_api_description", url);
-  yield* report(session, true, { apiDescription: { url, document } });
+  yield* report(session, { apiDescription: { url, document } });
 }
 
-/** Its tools are for agents, so robots.txt says nothing about them. The library takes long to load. */
+/** The tools of an MCP server are for agents, so robots.txt says nothing about them. The library takes long to load. */
 async function* readMcpServer(session: Session, url: string, version: string): Steps {
   const { listMcpTools } = await import("./mcp-listing.ts");
   const log: Log = { id: null, events: [] };
   const tools = await listMcpTools(session.fetcher, url, version, log);
   yield* log.events;
   if (tools === null) yield* refuse(session, "no_mcp_server", url);
-  else yield* report(session, true, { mcpServer: { url, tools } });
+  else yield* report(session, { mcpServer: { url, tools } });
 }
 
-const refuse = (session: Session, refusal: ReadingRefusal, url: string): Steps =>
-  report(session, false, { refusal, url });
+const refuse = (session: Session, refusal: ReadingRefusal, url: string): Steps => report(session, { refusal, url });
 
-const report = (session: Session, ok: boolean, output: ReadingOutput): Steps =>
-  useTool(session, readingTool, {}, async () => ({ ok, output, value: undefined }));
+const report = (session: Session, output: ReadingOutput): Steps =>
+  useTool(session, readingTool, {}, async () => ({ ok: !("refusal" in output), output, value: undefined }));
 
 /** What is left of a long page are whole lines from its start, with the headings and samples in them. */
 function toPageText({ url, title, lead, language, markdown, headings, samples, links }: ReadPage): PageText {
@@ -133,7 +132,7 @@ function toPageText({ url, title, lead, language, markdown, headings, samples, l
     headings: headings.filter(({ line }) => line <= lines),
     samples: samples
       .filter(({ line }) => line <= lines)
-      .map((sample) => ({ ...sample, language: languageOf(sample) || null, code: cut(sample.code, maxSampleChars) })),
+      .map((sample) => ({ ...sample, language: languageOf(sample) || null, code: cut(sample.code, maxCode) })),
     links: links.slice(0, maxLinks).map((link) => ({
       ...link,
       text: cut(link.text, 200),

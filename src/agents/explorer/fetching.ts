@@ -16,7 +16,7 @@ import type { DeadLink } from "../link-edits.ts";
 import { slowPageMs } from "../page-problem.ts";
 import type { Task } from "../task.ts";
 
-/** The purpose of a request, and how its URL was found. */
+/** A request, with its purpose and how its URL was found. */
 export type FetchRequest = {
   url: string;
   method?: NonNullable<GuardedRequest["method"]>;
@@ -177,8 +177,8 @@ const isSlow = (fetchResult: FetchResult): boolean =>
 /** Sends a request, and a slow one for a page once more: this machine or the network may have been slow, and not the page. */
 async function sendUntilSure(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<FetchResult> {
   const first = await sendUntilAccepted(fetcher, request, log);
-  const { method = "GET", provenance } = request;
-  if (!first.ok || !isSlow(first) || method !== "GET" || provenance === "guessed") return first;
+  const isForPage = (request.method ?? "GET") === "GET" && request.provenance !== "guessed";
+  if (!isForPage || !first.ok || !isSlow(first)) return first;
   if (fetcher.repeatCount >= maxRepeats || findLimit(fetcher)) return first;
   fetcher.repeatCount++;
   const again = await send(fetcher, { ...request, purpose: "check" }, log);
@@ -202,9 +202,7 @@ async function sendUntilAccepted(fetcher: Fetcher, request: FetchRequest, log: L
     return fetchResult;
   }
   // A refusal that the host itself takes back is no failure of its docs.
-  log.events.push(
-    ...ownLog.events.map((event) => ({ ...event, ...(event.type === "http" && { purpose: "check" }) }) as AgentEvent),
-  );
+  for (const event of ownLog.events) log.events.push(event.type === "http" ? { ...event, purpose: "check" } : event);
   await setTimeout(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
   return send(fetcher, request, log);
 }
@@ -223,7 +221,10 @@ async function send(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<
       method,
       headers: { accept, ...headers },
       ...(body !== undefined && { body }),
-      ...{ signal, timeoutMs, maxBytes, followRedirects: request.follow ?? true },
+      signal,
+      timeoutMs,
+      maxBytes,
+      followRedirects: request.follow ?? true,
     });
     const { mappedUrl, status, ms, redirects, edit } = response;
     fetcher.requestCount += redirects.length;

@@ -127,7 +127,7 @@ export const toStems = (text: string): string[] => toWords(text).map(toStem);
 
 /** The terms of each thing that a goal requires, joined by a comma or words like "and" and "then": at least two each. */
 export function goalPartsOf(goal: string): Term[][] {
-  const parts = goal.split(/[,;]\s|\n|\s(?:and|then|und|dann|et|puis|y|e|und)\s|、|并|和/i);
+  const parts = goal.split(/[,;]\s|\n|\s(?:and|then|und|dann|et|puis|y|e)\s|、|并|和/i);
   return parts.map(toTerms).filter((terms) => terms.length >= 2);
 }
 
@@ -203,12 +203,12 @@ const loadPhrases = lazy(() =>
 
 /** Gives the terms of each everyday phrase in a goal the words that docs use for it. Phrases of stop words alone have no term. */
 function withRelated(terms: Term[], goal: string[]): Term[] {
-  const said = goal.flatMap((stem, position) =>
-    (loadPhrases().get(stem) ?? []).filter(({ stems }) => stems.every((each, at) => goal[position + at] === each)),
+  const phrasesInGoal = goal.flatMap((stem, start) =>
+    (loadPhrases().get(stem) ?? []).filter(({ stems }) => stems.every((each, offset) => goal[start + offset] === each)),
   );
   return terms.map((term) => ({
     ...term,
-    related: new Set(said.flatMap(({ stems, related }) => (stems.includes(term.stem) ? related : []))),
+    related: new Set(phrasesInGoal.flatMap(({ stems, related }) => (stems.includes(term.stem) ? related : []))),
   }));
 }
 

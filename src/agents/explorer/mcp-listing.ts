@@ -56,8 +56,14 @@ const toTransport = (fetcher: Fetcher, url: string, log: Log): Transport =>
       const answer = await fetchUrl(
         fetcher,
         {
-          ...{ url: String(address), method, headers: Object.fromEntries(new Headers(headers)), body: String(body) },
-          ...{ provenance: "given", foundOn: null, purpose: "task", follow: "same_origin" },
+          url: String(address),
+          method,
+          headers: Object.fromEntries(new Headers(headers)),
+          body: String(body),
+          provenance: "given",
+          foundOn: null,
+          purpose: "task",
+          follow: "same_origin",
         },
         log,
       );

@@ -46,13 +46,13 @@ export async function* openPage(
       const message = `${url} returned status ${status}`;
       const retryAfterMs = readRetryAfter(fetchResult.response.headers.get("retry-after"), session.context.now());
       const laterEvents: AgentEvent[] = [errorEvent("fetch_page", message, url, status === 429 || status >= 500)];
-      const isChallenge = findResponseFault(url, fetchResult)?.id === "challenge";
       if (status === 401 || status === 403)
         laterEvents.push({
           type: "interruption",
           question: `The page requires sign-in or blocks programs (status ${status})`,
           url,
         });
+      const isChallenge = findResponseFault(url, fetchResult)?.id === "challenge";
       return {
         ok: false,
         output: { url, status, ...(isChallenge && { problem: "challenge" }) },

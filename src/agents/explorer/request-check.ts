@@ -26,8 +26,13 @@ export async function testRequest(session: ToolSession, successCheck: RequestChe
   const fetchResult = await fetchUrl(
     session.fetcher,
     {
-      ...{ url: filled.url, method, headers: filled.headers, body: filled.body },
-      ...{ provenance: "given", foundOn: null, purpose: "check" },
+      url: filled.url,
+      method,
+      headers: filled.headers,
+      body: filled.body,
+      provenance: "given",
+      foundOn: null,
+      purpose: "check",
       ...(hasSecrets && { follow: "same_origin", reportedUrl: url }),
     },
     log,

@@ -197,13 +197,14 @@ const unionOf = (forms: Iterable<string>, termsOfForm: Map<string, TermSet>): Te
 /** A section with the terms of the goal in it. */
 function indexSection(section: Section, index: SectionIndex): IndexedSection {
   const { terms, termsOfForm, exactTermsOfForm, wide } = index;
-  const heading = toStems(section.path.join(" "));
+  const pathForms = toStems(section.path.join(" "));
   const nameForms = toStems(section.heading);
-  const headingForms = toStems(section.path.filter((part) => part !== section.heading).join(" "));
+  const outerForms = toStems(section.path.filter((part) => part !== section.heading).join(" "));
   const body = toStems(ownText(section.text));
   const sampleForms = toStems(section.sampleNames.join(" "));
-  const forms = new Set([...heading, ...body, ...sampleForms].filter((form) => termsOfForm.has(form)));
-  const headings = unionOf(heading, termsOfForm);
+  const bodyForms = [...body, ...sampleForms];
+  const forms = new Set([...pathForms, ...bodyForms].filter((form) => termsOfForm.has(form)));
+  const headings = unionOf(pathForms, termsOfForm);
   const setsInBody = body.map((form) => termsOfForm.get(form) ?? 0);
   const hitsIn = (words: string[]) => toHits(words, terms.length, termsOfForm, exactTermsOfForm);
   return {
@@ -214,12 +215,9 @@ function indexSection(section: Section, index: SectionIndex): IndexedSection {
     name: unionOf(nameForms, termsOfForm),
     literalTerms: unionOf(forms, exactTermsOfForm),
     forms,
-    hits: { name: hitsIn(nameForms), headings: hitsIn(headingForms), body: hitsIn([...body, ...sampleForms]) },
-    wideStrengths: strengthByForm(
-      { name: nameForms, headings: headingForms, body: [...body, ...sampleForms] },
-      wide.pagesByForm,
-    ),
-    isMatch: [...heading, ...body].some((form) => termsOfForm.has(form)),
+    hits: { name: hitsIn(nameForms), headings: hitsIn(outerForms), body: hitsIn(bodyForms) },
+    wideStrengths: strengthByForm({ name: nameForms, headings: outerForms, body: bodyForms }, wide.pagesByForm),
+    isMatch: [...pathForms, ...body].some((form) => termsOfForm.has(form)),
   };
 }
 

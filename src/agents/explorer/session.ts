@@ -132,6 +132,7 @@ export async function* useTool<T>(
 
 function splitChecks(checks: Check[]): Check[][] {
   const parts: Check[][] = [];
+  // As if a part were full, so that the first check begins one.
   let size = maxChecks;
   for (const check of checks) {
     const length = JSON.stringify(check).length;

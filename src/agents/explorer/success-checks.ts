@@ -69,37 +69,31 @@ async function testWorkspace(
   id: string,
 ): Promise<WorkspaceResult[]> {
   if (declaredChecks.length === 0) return [];
-  const skipReason = !resources
-    ? "the agent has no workspace"
-    : "missing" in resources.sandbox
-      ? resources.sandbox.missing
-      : null;
-  const sandbox = resources && "workspace" in resources.sandbox ? resources.sandbox : null;
-  // What a check fetches is nothing that the agent read.
-  const terms = { task, reader: createReader(task), report: () => {}, now };
-  await using relay = sandbox && createRelayOpener(sandbox, terms);
-  // What the agent left in the workspace may send a secret in any disguise, so these requests are not recorded.
-  const egress = sandbox?.setupEgress;
-  await using silentRelay =
-    sandbox && egress && createRelayOpener({ ...sandbox, egress }, { ...terms, secrets: checkSecrets });
-  const proxyOf = async (hasSecrets: boolean) =>
-    hasSecrets && silentRelay ? (await silentRelay.open()).toProxy() : (await relay!.open()).toProxy(id);
-  const checker = sandbox && (await openWorkspaceChecker(sandbox, task, { isolated: when === "before", signal }));
   const hasSecrets = (check: DeclaredCheck) => secretNamesOf([check]).length > 0;
   const ordered = [
     ...declaredChecks.filter((check) => !hasSecrets(check)),
     ...declaredChecks.filter((check) => hasSecrets(check)),
   ];
+  const sandbox = resources?.sandbox ?? { missing: "the agent has no workspace" };
+  if ("missing" in sandbox) return ordered.map((check) => toSkipped(check, sandbox.missing));
+  // What a check fetches is nothing that the agent read.
+  const terms = { task, reader: createReader(task), report: () => {}, now };
+  await using relay = createRelayOpener(sandbox, terms);
+  // What the agent left in the workspace may send a secret in any disguise, so these requests are not recorded.
+  const egress = sandbox.setupEgress;
+  await using silentRelay = egress && createRelayOpener({ ...sandbox, egress }, { ...terms, secrets: checkSecrets });
+  const proxyOf = async (isSecret: boolean) =>
+    isSecret && silentRelay ? (await silentRelay.open()).toProxy() : (await relay.open()).toProxy(id);
+  const checker = await openWorkspaceChecker(sandbox, task, { isolated: when === "before", signal });
   const results: WorkspaceResult[] = [];
   try {
     for (const declared of ordered) {
       const filled = fillSecrets(declared, checkSecrets);
-      const reason = skipReason ?? ("problem" in filled ? describeProblem(filled.problem) : null);
-      if (checker === null || "problem" in filled) results.push(toSkipped(declared, reason ?? ""));
+      if ("problem" in filled) results.push(toSkipped(declared, describeProblem(filled.problem)));
       else results.push(await testOne(checker, declared, filled, proxyOf));
     }
   } finally {
-    await checker?.close();
+    await checker.close();
   }
   return results;
 }

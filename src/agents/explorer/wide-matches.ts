@@ -52,6 +52,7 @@ export function toFormWeights({ formsByTerm, pagesByForm }: WideIndex, pageCount
     const pages = pagesByForm.get(form)!;
     return pages === 0 ? 0 : Math.log(1 + (pageCount + 1) / (pages + 1));
   };
+  // Only the forms of a term's own word have the weight `own`.
   const ownRarities = formsByTerm.map((forms) =>
     Math.max(0, ...[...forms].map(([form, weight]) => (weight === formWeight.own ? rarityOf(form) : 0))),
   );
