@@ -1,7 +1,7 @@
 import type { SessionEvent } from "../agents/agent.ts";
 import { pageKey } from "../net/page-key.ts";
 import { hasFailed, isNotFound, isProbe, milestonesOf } from "./events.ts";
-import type { Facts } from "./facts.ts";
+import { type Facts, isUngraded } from "./facts.ts";
 import type { Exposure, ListedPage, Preconditions, Visit } from "./grade.ts";
 import { normalizeUrl } from "./text.ts";
 
@@ -29,9 +29,8 @@ export function hasReached(
 
 /** The pages that were requested or listed, according to the events. A session that failed reached nothing. */
 export function exposureOf(facts: Facts, events: SessionEvent[]): Exposure {
-  const isUngraded = facts.outcome === "no_creds" || facts.outcome === "excluded" || facts.outcome === "scoring_failed";
   const base = { isComplete: facts.limits.length === 0, byRules: facts.kind !== "model" };
-  if (isUngraded) return { visits: [], listed: [], done: [], ...base };
+  if (isUngraded(facts.outcome)) return { visits: [], listed: [], done: [], ...base };
   const checks = facts.checks.filter(
     ({ status, group }) => status !== "skip" && group !== "link" && group !== "sample",
   );

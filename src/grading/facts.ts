@@ -30,7 +30,7 @@ export type CheckResult = Check & {
   /** It is about a page on which the answer to the goal doesn't depend. */
   isOnUnrelatedPage: boolean;
   /** Its result before the agent started; null: not run then. */
-  before?: Check["status"] | null;
+  before: Check["status"] | null;
 };
 /** `chars`: length of its text; null: unknown. */
 type PageRead = { seq: number; url: string; title: string | null; chars: number | null };
@@ -225,6 +225,10 @@ function successChecksOf(checks: CheckResult[], kind: Facts["kind"]): CheckResul
   return successChecks.filter((check) => check.invariant || (kind === "model" && check.before === "fail"));
 }
 
+/** Whether a run failed, so that it says nothing about the target, not even in part. */
+export const isUngraded = (outcome: Outcome): boolean =>
+  outcome === "no_creds" || outcome === "excluded" || outcome === "scoring_failed";
+
 /**
  * An agent's claim counts only against it: if it says that it failed, that outranks an undecided judge. Proof of
  * success requires success checks, which take precedence, or a judge whose claims the events confirm.
@@ -235,7 +239,7 @@ function verifiedOutcome(
   successChecks: CheckResult[],
   judgment: Judgment | null,
 ): Outcome {
-  if (claimed === "no_creds" || claimed === "excluded" || claimed === "scoring_failed") return claimed;
+  if (isUngraded(claimed)) return claimed;
   const statuses = successChecks.map(({ status }) => status);
   if (statuses.some((status) => status !== "pass" && status !== "skip")) return "goal_not_met";
   if (statuses.length > 0 && !statuses.includes("skip")) return "succeeded";
@@ -267,7 +271,7 @@ function evidenceOf(outcome: Outcome, successChecks: CheckResult[], judgment: Ju
 const isMeasured = ({ share, weight }: Check): boolean => Number.isFinite(share) && Number.isFinite(weight);
 
 function lastChecks(results: EventOf<"tool_result">[]): CheckResult[] {
-  const byKey = new Map<string, CheckResult>();
+  const byKey = new Map<string, Omit<CheckResult, "before">>();
   const statusesBefore = new Map<string, Check["status"]>();
   for (const result of results) {
     // A stored list may be cut.

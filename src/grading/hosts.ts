@@ -22,6 +22,7 @@ const isHtml = ({ contentType }: Http) => /html/i.test(contentType ?? "");
 const folderOf = (path: string) => `${path.replace(/\/$/, "")}/`;
 const isAtOrBelow = (url: URL, other: URL) =>
   url.host === other.host && folderOf(url.pathname).startsWith(folderOf(other.pathname));
+const isDocs = (group: UrlGroup) => group === "docs" || group === "shared";
 const isFile = (path: string) => /\.\w{2,5}$/.test(path);
 
 /** The hosts of a session, by what its task names, its requests, and the API descriptions that it read. */
@@ -42,8 +43,9 @@ const serverUrl = /["']?url["']?\s*:\s*["']?(https?:\/\/[^\s"',}]+)/g;
 function describedServers(session: SessionEvent[], groupOf: (url: URL) => UrlGroup): Set<string> {
   const results = new Map(session.flatMap((e) => (e.type === "tool_result" ? [[e.id, e] as const] : [])));
   const hosts = session.flatMap((event) => {
-    const url = event.type === "http" && event.status === 200 && event.method === "GET" ? URL.parse(event.url) : null;
-    if (event.type !== "http" || url === null || !["docs", "shared"].includes(groupOf(url))) return [];
+    if (event.type !== "http" || event.status !== 200 || event.method !== "GET") return [];
+    const url = URL.parse(event.url);
+    if (url === null || !isDocs(groupOf(url))) return [];
     const text = event.body ?? textOf(results.get(event.id ?? ""));
     const list = apiDescriptionStart.test(text) ? (serverList.exec(text)?.[0] ?? "") : "";
     return [...list.matchAll(serverUrl)]
@@ -97,7 +99,7 @@ function hostsOf(starts: string[], product: string | null, taskRequests: Http[],
   return {
     isOnDocsHost(address) {
       const url = URL.parse(address);
-      return url !== null && ["docs", "shared"].includes(groupOf(url));
+      return url !== null && isDocs(groupOf(url));
     },
     isProduct(request) {
       const url = URL.parse(request.url);

@@ -36,7 +36,7 @@ function errors({ failures, results, taskRequests }: Facts) {
   const statuses = new Map<string, number>();
   for (const failure of requests) {
     const status = taskRequests.find((http) => http.seq === failure.seqs[0])?.status;
-    const name = status === null || status === undefined ? "without a response" : String(status);
+    const name = String(status ?? "without a response");
     statuses.set(name, (statuses.get(name) ?? 0) + 1);
   }
   const breakdown = [...statuses]
@@ -51,9 +51,8 @@ function errors({ failures, results, taskRequests }: Facts) {
   if (others.length > 0) parts.push(count(others.length, "other error"));
   const failureText = sentence(list(parts));
   const unknown = results.filter(({ ok }) => ok === null).length;
-  if (unknown === 0) return { errors: failures.length, errorsDetail: failureText || "Nothing failed." };
-  const unknownText = `The agent does not say whether ${count(unknown, "tool call")} succeeded.`;
-  return { errors: failures.length, errorsDetail: `${failureText} ${unknownText}`.trim() };
+  const unknownText = unknown === 0 ? "" : `The agent does not say whether ${count(unknown, "tool call")} succeeded.`;
+  return { errors: failures.length, errorsDetail: `${failureText} ${unknownText}`.trim() || "Nothing failed." };
 }
 
 function toolCalls({ calls }: Facts) {
@@ -68,13 +67,13 @@ function toolCalls({ calls }: Facts) {
 const notableDifference = 0.05;
 
 function cost({ kind, usage, claimedUsd }: Facts) {
-  const tokens = usage.reduce((sum, each) => sum + each.inputTokens + each.outputTokens, 0);
-  const models = [...new Set(usage.map((each) => oneLine(each.model, 60)))].sort();
-  const usageText = `${count(usage.length, "model call")} to ${list(models)}, ${count(tokens, "token")}`;
   if (usage.length === 0)
     return kind === "rules"
       ? { cost: "$0.00", costDetail: "No model was used.", costUsd: 0 }
       : { cost: "unknown", costDetail: "The agent did not report its usage.", costUsd: null };
+  const tokens = usage.reduce((sum, each) => sum + each.inputTokens + each.outputTokens, 0);
+  const models = [...new Set(usage.map((each) => oneLine(each.model, 60)))].sort();
+  const usageText = `${count(usage.length, "model call")} to ${list(models)}, ${count(tokens, "token")}`;
   const unpriced = usage.filter((each) => each.costUsd === null);
   if (unpriced.length > 0) return { cost: "unknown", costUsd: null, ...unknownCost(usage, unpriced.length, usageText) };
   const usd = usage.reduce((sum, each) => sum + each.costUsd!, 0);

@@ -41,19 +41,14 @@ export function recoveriesOf(facts: Facts): Recovery[] {
       const firstSeq = failure.seqs[0]!;
       const failedCall = intendedCalls.find(({ call }) => call.id === failure.id);
       const message = messageOf(failure, facts);
-      const retries = intendedCalls
-        .filter(({ call }) => call.seq > (failedCall?.call.seq ?? firstSeq))
-        .map((each) => ({
-          ...each,
-          similarity: failedCall ? callSimilarity(failedCall, each, message) : 0,
-        }))
-        .filter(({ similarity }) => similarity >= minIntentSimilarity);
+      const retries = failedCall ? retriesOf(failedCall, intendedCalls, message) : [];
       const successes = retries.filter((each) => !each.hasFailed && !each.isUnknown);
       const [fix] = successes.toSorted((a, b) => b.similarity - a.similarity);
       const isAnswered = ({ status }: { status: number | null }) => status !== null && status < 400;
       const answer = failedCall
         ? undefined
         : taskRequests.find((http) => http.seq > firstSeq && http.url === failure.url && isAnswered(http));
+      // The first success ended the error, but the most similar one shows what was wrong.
       const fixedSeq = successes[0]?.call.seq ?? answer?.seq;
       // Nobody knows whether the agent fixed it.
       if (fixedSeq === undefined && retries.some(({ isUnknown }) => isUnknown)) return [];
@@ -66,6 +61,13 @@ export function recoveriesOf(facts: Facts): Recovery[] {
       return [{ failure, resolution: resolutionOf(), call, fix: fix?.call ?? null, message }];
     });
 }
+
+/** The later calls that try again what a failed one tried, each with how similar it is. */
+const retriesOf = (failed: IntendedCall, calls: IntendedCall[], message: string) =>
+  calls
+    .filter(({ call }) => call.seq > failed.call.seq)
+    .map((each) => ({ ...each, similarity: callSimilarity(failed, each, message) }))
+    .filter(({ similarity }) => similarity >= minIntentSimilarity);
 
 /** 0 to 1: whether a call tries again what another one tried. Calls of other tools do if they have the same target. */
 function callSimilarity(failed: IntendedCall, later: IntendedCall, message: string): number {

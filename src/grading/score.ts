@@ -3,7 +3,7 @@ import { contextOf } from "./context.ts";
 import { type Measurement, measure } from "./dimensions/dimensions.ts";
 import type { EventOf } from "./events.ts";
 import { exposureOf } from "./exposure.ts";
-import { factsOf } from "./facts.ts";
+import { factsOf, isUngraded } from "./facts.ts";
 import { findingsOf } from "./findings/findings.ts";
 import { frictionsOf } from "./findings/friction.ts";
 import { lostPointsOf } from "./findings/gains.ts";
@@ -25,8 +25,7 @@ export function gradeSession(events: SessionEvent[], methodology: Methodology = 
   const { session, judging } = splitJudging(events);
   const judgment = readJudgment(judging, session);
   const facts = factsOf(withoutHiddenPages(session), judgment);
-  const hasNoScore = facts.outcome === "no_creds" || facts.outcome === "excluded" || facts.outcome === "scoring_failed";
-  const measured = hasNoScore ? nothingMeasured : measure(facts, methodology);
+  const measured = isUngraded(facts.outcome) ? nothingMeasured : measure(facts, methodology);
   const findings = withJudgeRatings(withReportedFriction(findingsOf(facts), facts, session), facts);
   const frictions = frictionsOf(findings, facts, { measured, methodology });
   const lost = lostPointsOf(findings, facts, measured, methodology);
@@ -69,5 +68,4 @@ export function judgePromptOf(session: SessionEvent[], { text, goal }: { text: s
   return toJudgePrompt(text, partsOf(goal), findings, session);
 }
 
-/** A failed run says nothing about the target, not even in part. */
 const nothingMeasured: Measurement = { dimensions: [], exactScores: {}, coverage: 0, score: null };

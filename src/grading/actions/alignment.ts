@@ -10,8 +10,8 @@ import {
 import { tokensOf } from "./code.ts";
 
 /**
- * What one action has and the other doesn't. `found` null: added; `expected` null: left out. `key`: of a part whose value differs. `after`: the last
- * word of a command before the difference.
+ * What one action has and the other doesn't. `found` null: added; `expected` null: left out. `key`: of a part whose value differs; null: its name
+ * differs, or it has none. `after`: the last word of a command before the difference.
  */
 export type Difference = {
   role: Role;
@@ -200,7 +200,8 @@ function namedDifferences(role: Part["role"], failed: RequestAction, worked: Req
   const added = workedParts.filter(({ key }) => !failedParts.some((other) => other.key === key));
   const newNameOf = (part: Part): Part | undefined => {
     const sameValue = added.find(({ value }) => value === part.value);
-    if (sameValue || (missing.length === 1 && added.length === 1)) return sameValue ?? added[0];
+    if (sameValue) return sameValue;
+    if (missing.length === 1 && added.length === 1) return added[0];
     return added.find(({ key }) => wordSimilarity(key, part.key) > 0);
   };
   const renamed = missing.flatMap((part) => {

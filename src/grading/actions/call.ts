@@ -57,6 +57,7 @@ export function intentsOf(actions: Action[]): Action[] {
 /** What a command does, with the program text that it runs: an argument, its input, or a file that the agent wrote. */
 function toActions(command: ShellCommand, files: Files): Action[] {
   const { variables, input, outputs, source } = command;
+  // A wrapper without a command is the command.
   const words = command.words.slice(command.words.findIndex((word) => !wrappers.test(word)));
   const program = programOf(words);
   const argument = words.find(

@@ -35,17 +35,10 @@ export function measure(facts: Facts, { weights: weightByName, notMetCap, metFlo
   ].filter((each) => each !== null);
   const dimensions = measures.map(({ name, exactScore, parts, unmeasured }): Dimension => {
     const score = round1(exactScore);
-    return {
-      name,
-      weight: weightByName[name] / 100,
-      score,
-      grade: gradeLetter(score),
-      parts,
-      unmeasured,
-    };
+    return { name, weight: weightByName[name] / 100, score, grade: gradeLetter(score), parts, unmeasured };
   });
   const weights = measures.reduce((sum, { name }) => sum + weightByName[name], 0);
-  const points = dimensions.reduce((sum, each, i) => sum + each.score * weightByName[measures[i]!.name], 0);
+  const points = measures.reduce((sum, { name, exactScore }) => sum + round1(exactScore) * weightByName[name], 0);
   const mean = weights === 0 ? null : round1(points / weights);
   return {
     dimensions,
@@ -108,11 +101,12 @@ const groupPart = (facts: Facts, group: CheckGroup, name: PartName, weight: numb
 /** Success checks take precedence over a judge. If a part of the goal couldn't be judged, the goal isn't measured. */
 function measureGoal(facts: Facts): UnroundedDimension | null {
   const successChecks = checksPart(facts.successChecks, "Success checks", 1);
-  const parts = facts.judgment?.verdict?.parts ?? [];
   if (successChecks.exactScore !== null) return dimension("Goal achievement", [successChecks]);
   if (facts.outcome === "not_judged" || facts.kind !== "model") return null;
-  const isOnlyAgentsWord = facts.outcome === "goal_not_met" && !parts.some(({ met }) => met === "no");
-  if (isOnlyAgentsWord)
+  const parts = facts.judgment?.verdict?.parts ?? [];
+  // Only the agent itself says so.
+  const isMissedWithoutVerdict = facts.outcome === "goal_not_met" && !parts.some(({ met }) => met === "no");
+  if (isMissedWithoutVerdict)
     return dimension("Goal achievement", [sharePart("Goal parts", 1, 0, { parts: Math.max(1, parts.length) })]);
   if (parts.length === 0) return null;
   const countParts = (verdict: string) => parts.filter(({ met }) => met === verdict).length;
@@ -136,9 +130,9 @@ function measureDiscoverability(facts: Facts): UnroundedDimension | null {
 /** The number of clicks from the start page to the answer, and how well its section matches. */
 function pathPart({ goalAnswer, pages, taskRequests }: Facts): Part {
   const { weight, bestClicks, worstClicks, floor } = standardMethodology.discoverability.path;
-  // If the docs are in another script, matching words says nothing.
-  const isReadable = pages.length > 0 && taskRequests.filter(hasFailed).length <= pages.length;
-  if (goalAnswer === null || (goalAnswer.otherScript !== null && isReadable))
+  // If docs that could be read are in another script, matching words says nothing.
+  const hasReadMost = pages.length > 0 && taskRequests.filter(hasFailed).length <= pages.length;
+  if (goalAnswer === null || (goalAnswer.otherScript !== null && hasReadMost))
     return withoutEvidence("Path to the goal", weight);
   const { state, fit, clicks } = goalAnswer;
   const distance = clicks === null ? floor : scoreOn(logarithmic(bestClicks, worstClicks, floor), clicks);

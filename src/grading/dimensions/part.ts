@@ -50,7 +50,6 @@ const describeShare =
   ({ value }) =>
     `${percent(value)} ${words}`;
 
-const wastedKinds = ["failed", "repeats", "useless"] as const;
 const wastedRequests = { failed: "failed", repeats: "repeated an earlier one", useless: "did not lead to the goal" };
 const wastedCalls = { repeats: "repeated an earlier one", useless: "did not lead to the goal" };
 
@@ -103,7 +102,7 @@ const sentences: Record<PartName, Sentence> = {
     }),
   "Wasted requests": (part) => {
     const requests = countOf(part, "requests");
-    const wasted = wastedKinds.reduce((sum, kind) => sum + countOf(part, kind), 0) / requests;
+    const wasted = Object.keys(wastedRequests).reduce((sum, kind) => sum + countOf(part, kind), 0) / requests;
     // The share includes how well the closest section matches the goal.
     const fit = wasted < 1 ? (1 - part.value) / (1 - wasted) : 1;
     const closest = fit < 0.995 ? `; the closest section matches ${percent(fit)} of the goal` : "";

@@ -67,7 +67,8 @@ function blameByFix(failedCall: FailedCall, fix: NonNullable<Recovery["fix"]>): 
     .filter(({ similarity }) => similarity >= minIntentSimilarity)
     .sort((a, b) => b.similarity - a.similarity)
     .map(({ action, other }) => ({ action, other, differences: differencesOf(action, other) }));
-  for (const { action, other, differences } of status !== null && isAboutState(status) ? [] : pairs) {
+  const mayBeMistakes = status === null || !isAboutState(status);
+  for (const { action, other, differences } of mayBeMistakes ? pairs : []) {
     const lines = significantDifferences(differences, action, other, failedCall)
       .filter((difference) => !isDocumented(difference, other, failedCall))
       .flatMap((difference) => findCopiedLine(action, difference, pages) ?? []);
@@ -201,6 +202,7 @@ function missingStep(
   fix: NonNullable<Recovery["fix"]>,
   { recovery, facts, pages, status }: FailedCall,
 ): Blame | null {
+  // No status: since the same call worked later, what the agent had put in place of placeholders was right.
   const sampleLine = findSample(action, pages, null);
   if (sampleLine === null || isTemporary(status)) return null;
   const index = worked.findIndex((each) => similarityOf(action, each) === 1);

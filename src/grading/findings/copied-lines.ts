@@ -81,15 +81,16 @@ function requestCopyScore(failed: RequestAction, sample: RequestAction, { role, 
   const showsDifference = () => {
     if (role === "path" || role === "method") return partOf(sample, role) !== null;
     if (role === "host" || role === "body") return partOf(sample, role) === found;
+    // Without a key, the name itself is wrong or missing.
     if (key === null) return found === null || namesOfRole.some((part) => isSameKey(found, part.key));
     // The value of a header may go on after its scheme.
     return namesOfRole.some((part) => part.key === key && (part.value === found || part.value.startsWith(`${found} `)));
   };
   if (!showsDifference()) return 0;
+  if (names.length === 0) return scoreWithoutNames;
   const shared = names.filter((part) =>
     failed.parts.some((other) => other.role === part.role && isSameKey(other.key, part.key)),
   );
-  if (names.length === 0) return scoreWithoutNames;
   // What a request asks for shows in its line, whatever it carries.
   const isInLine = role === "method" || role === "path" || role === "host";
   const share = shared.length / names.length;
@@ -208,15 +209,16 @@ function codeLine(page: PageText, { start, end }: Sample, difference: Difference
 function pathReplacement(sample: RequestAction, { found, expected }: Difference): Replacement {
   const path = partOf(sample, "path");
   if (path === null || path === found || found === null || expected === null) return { found, expected };
-  const [segments, full, right] = [segmentsOf(path), segmentsOf(found), segmentsOf(expected)];
-  const base = full.slice(0, full.length - segments.length);
-  const values = full.slice(base.length);
+  const [inSample, failed, right] = [segmentsOf(path), segmentsOf(found), segmentsOf(expected)];
+  const base = failed.slice(0, failed.length - inSample.length);
+  const failedBelowBase = failed.slice(base.length);
   const hasSameBase = base.every((segment, i) => segment === right[i]);
-  const written = (hasSameBase ? right.slice(base.length) : right).map((segment) => {
-    const placeholder = segments[values.indexOf(segment)];
-    return placeholder !== undefined && isPlaceholder(placeholder) ? placeholder : segment;
+  const segments = (hasSameBase ? right.slice(base.length) : right).map((segment) => {
+    // What the agent had put in place of a placeholder is a placeholder again.
+    const sampleSegment = inSample[failedBelowBase.indexOf(segment)];
+    return sampleSegment !== undefined && isPlaceholder(sampleSegment) ? sampleSegment : segment;
   });
-  return { found: path, expected: `/${written.join("/")}` };
+  return { found: path, expected: `/${segments.join("/")}` };
 }
 
 /** The line with what is missing, as far as its notation is known. */

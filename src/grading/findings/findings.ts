@@ -74,10 +74,8 @@ function merge(a: Finding, b: Finding): Finding {
 }
 
 function checkFindings(facts: Facts): Finding[] {
-  const checksById = Map.groupBy(
-    facts.checks.filter((check) => check.status !== "skip"),
-    (check) => check.id,
-  );
+  const madeChecks = facts.checks.filter((check) => check.status !== "skip");
+  const checksById = Map.groupBy(madeChecks, (check) => check.id);
   const failingChecks = facts.checks.filter((check) => check.status === "fail" || check.status === "warn");
   const isWorthReporting = ({ id, share }: CheckResult) =>
     id !== "sample-labelled" || share <= standardMethodology.quality.samplesLabelled.frictionUpTo;
@@ -89,7 +87,7 @@ function checkFindings(facts: Facts): Finding[] {
   };
   const missingConventions = failingChecks.filter((check) => conventions.has(check.id) && isWorthReporting(check));
   const otherChecks = failingChecks.filter((check) => !conventions.has(check.id));
-  const groups = groupByCause(otherChecks, [...checksById.values()].flat());
+  const groups = groupByCause(otherChecks, madeChecks);
   return [
     ...groups.map((group) =>
       group.length === 1 ? findingOf(group[0]!) : templateFinding(group, group.map(findingOf), facts),

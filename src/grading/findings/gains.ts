@@ -50,13 +50,14 @@ export function rangeOf(cause: Cause, facts: Facts, measured: Measurement, metho
 function withPagesRead(cause: Cause, facts: Facts): Facts[] {
   const requests = new Set(cause.requests);
   const unreadRequests = facts.taskRequests.filter(({ seq }) => requests.has(seq));
-  const unread = facts.checks.filter(({ key, id }) => cause.checks.includes(key) && readingChecks.has(id));
-  if (unreadRequests.length + unread.length === 0) return [];
+  const hasUnreadCheck = facts.checks.some(({ key, id }) => cause.checks.includes(key) && readingChecks.has(id));
+  if (unreadRequests.length === 0 && !hasUnreadCheck) return [];
   const better = withoutCause(cause, facts);
   const factsWithPagesRead = {
     ...better,
     taskRequests: [
       ...better.taskRequests,
+      // Without the cause, those that failed were never sent.
       ...unreadRequests.filter(hasFailed).map((http) => ({ ...http, status: 200, error: null })),
     ],
     pages: [...facts.pages, ...unreadRequests.map(({ seq, url }) => ({ seq, url, title: null, chars: null }))],

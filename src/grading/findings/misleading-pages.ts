@@ -64,7 +64,7 @@ function changeOf({ role, key, found, expected }: Difference): string {
 
 type Wording = { title: string; remedy: string; fix: string | null };
 
-/** The title of a finding and its fix. */
+/** The title of a finding and its fix. `found`, `expected`: as the docs write what differs, which the agent may have written otherwise. */
 function wordingOf({ kind, difference, found, expected, others }: Blame): Wording {
   const noun = nouns[difference.role];
   const wrong = `Wrong ${noun} in the docs: ${found}`;
@@ -90,7 +90,7 @@ function misleadingPageDraft(recovery: Recovery, blame: Blame, guesses: Recovery
   const { failure, resolution, call, fix } = recovery;
   const { page, at, difference } = blame;
   const { title, remedy, fix: change } = wordingOf(blame);
-  const [found, expected] = [blame.found, blame.expected].map((text) => lineOrNull(text, 1000));
+  const found = lineOrNull(blame.found, 1000);
   const failures = [failure, ...guesses.map((each) => each.failure)];
   // A request to a host that is not the product's counts as one for a page, too.
   const requests = facts.taskRequests
@@ -118,8 +118,8 @@ function misleadingPageDraft(recovery: Recovery, blame: Blame, guesses: Recovery
     evidence: {
       url: page.url,
       line: at + 1,
-      found: found ?? null,
-      expected: expected ?? null,
+      found,
+      expected: lineOrNull(blame.expected, 1000),
       text: lineOrNull(page.lines[at], 1000),
       steps,
     },

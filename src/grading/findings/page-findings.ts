@@ -269,18 +269,13 @@ const isAt = (failure: Failure, url: string): boolean =>
 
 /** A person was needed, to grant access or for anything else. */
 function interruptionDraft({ seq, url, question }: EventOf<"interruption">, facts: Facts): FindingDraft {
-  const refusedRequest =
-    url !== null && facts.taskRequests.find((http) => normalizeUrl(http.url) === normalizeUrl(url) && hasFailed(http));
-  const failure = refusedRequest && facts.failures.find((each) => each.seqs[0] === refusedRequest.seq);
   const cause = { ...noCause, interruptions: [seq] };
   const wall = url === null ? undefined : facts.failures.find((each) => isWall(each) && isAt(each, url));
   const wallDraft = wall && failureDraft(wall, facts, facts.pages.length === 0);
   if (wallDraft)
     return { ...wallDraft, cause: joinCauses(cause, wallDraft.cause ?? noCause), events: [...wallDraft.events, seq] };
-  if (refusedRequest && failure) {
-    const problem = requestProblem(refusedRequest, failure, facts, false);
-    if (problem.category === "auth") return { ...problem, cause, events: [seq] };
-  }
+  const refusal = url === null ? null : refusalOf(url, facts);
+  if (refusal) return { ...refusal, cause, events: [seq] };
   const request = oneLine(question, 120);
   return {
     severity: "high",
@@ -295,6 +290,15 @@ function interruptionDraft({ seq, url, question }: EventOf<"interruption">, fact
     preconditions: [url === null ? "run" : requestPrecondition(url)],
     remedy: { key: `human ${request}`, title: "Make this step possible without a person" },
   };
+}
+
+/** The refusal of a request for a URL; null if it failed for another reason, or not at all. */
+function refusalOf(url: string, facts: Facts): Problem | null {
+  const request = facts.taskRequests.find((http) => normalizeUrl(http.url) === normalizeUrl(url) && hasFailed(http));
+  const failure = facts.failures.find(({ seqs }) => seqs[0] === request?.seq);
+  if (!request || !failure) return null;
+  const problem = requestProblem(request, failure, facts, false);
+  return problem.category === "auth" ? problem : null;
 }
 
 const isSlow = (http: Http): boolean => !hasFailed(http) && http.ms > slowPageMs;

@@ -20,37 +20,34 @@ export function recommendationsOf(
   const groups = [...Map.groupBy(findings, (finding) => finding.remedy.key).values()]
     // The agent's own mistakes need no change in the docs.
     .filter((group) => group.some(({ fingerprint, owner }) => listedFingerprints.has(fingerprint) && owner !== "agent"))
-    .map((group) => ({ group, cause: group.map((finding) => finding.cause).reduce(joinCauses) }))
-    .map(({ group, cause }) => ({
-      title: oneLine(titleOfGroup(group), 160),
-      action: oneLine(actionOfGroup(group), 1200),
-      url: group.find((finding) => finding.url !== null)?.url ?? null,
-      gain: rangeOf(cause, facts, measured, methodology),
-      evidence: evidenceOf(group),
-      frictions: group.map(({ fingerprint }) => fingerprint).filter((each) => listedFingerprints.has(each)),
-      expectedGain: gainOf(cause, facts, measured, methodology),
-      severity: severityRank[worstSeverity(group.map((finding) => finding.severity))],
-      isInferred: group.every((finding) => finding.isInferred),
-      isConvention: group.every(({ remedy }) => remedy.kind === "conventions"),
-      fixable: group
-        .filter(({ owner }) => owner === "fixes")
-        .reduce((all, { cause }) => joinCauses(all, cause), noCause),
-    }))
+    .map((group) => {
+      const cause = group.map((finding) => finding.cause).reduce(joinCauses);
+      const fix = {
+        title: oneLine(titleOfGroup(group), 160),
+        action: oneLine(actionOfGroup(group), 1200),
+        url: group.find((finding) => finding.url !== null)?.url ?? null,
+        gain: rangeOf(cause, facts, measured, methodology),
+        evidence: evidenceOf(group),
+        frictions: group.map(({ fingerprint }) => fingerprint).filter((each) => listedFingerprints.has(each)),
+        expectedGain: gainOf(cause, facts, measured, methodology),
+        isConvention: group.every(({ remedy }) => remedy.kind === "conventions"),
+      };
+      const severity = severityRank[worstSeverity(group.map((finding) => finding.severity))];
+      return { group, fix, severity, isInferred: group.every((finding) => finding.isInferred) };
+    })
     .sort(
       (a, b) =>
-        Number(a.isConvention) - Number(b.isConvention) ||
+        Number(a.fix.isConvention) - Number(b.fix.isConvention) ||
         a.severity + Number(a.isInferred) - (b.severity + Number(b.isInferred)) ||
         Number(a.isInferred) - Number(b.isInferred) ||
-        (b.expectedGain ?? 0) - (a.expectedGain ?? 0) ||
-        textOrder(a.title, b.title),
+        (b.fix.expectedGain ?? 0) - (a.fix.expectedGain ?? 0) ||
+        textOrder(a.fix.title, b.fix.title),
     );
-  const causes = groups.map(({ fixable }) => fixable);
+  const causes = groups.map(({ group }) =>
+    group.filter(({ owner }) => owner === "fixes").reduce((all, { cause }) => joinCauses(all, cause), noCause),
+  );
   const shares = lost === null ? [] : sharesOf(causes, lost.fixes, facts, measured, methodology);
-  return groups.map(({ severity: _severity, isInferred: _isInferred, fixable: _fixable, ...fix }, i) => ({
-    priority: i + 1,
-    ...fix,
-    lostPoints: shares[i] ?? null,
-  }));
+  return groups.map(({ fix }, i) => ({ priority: i + 1, ...fix, lostPoints: shares[i] ?? null }));
 }
 
 /** The first that says what to write instead, or else the first. */

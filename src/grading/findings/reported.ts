@@ -28,10 +28,11 @@ export function withReportedFriction(findings: Finding[], facts: Facts, session:
   const reports = facts.calls.filter(({ tool }) => tool === "report_friction").slice(0, maxReports);
   for (const call of reports) {
     const proof = prove(call, facts, session, lookup);
+    if (!proof) continue;
     const reportedTitle = oneLine(call.input?.title, 1000);
     const earlierEvents = eventsOfOthers.filter(({ seq }) => seq < call.seq);
     const title = oneLine(addressFilter(earlierEvents, reportedTitle)(reportedTitle), 160);
-    if (!proof || title === "") continue;
+    if (title === "") continue;
     const { failure, page, quote } = proof;
     const existing = all.find(({ events }) => failure.seqs.some((seq) => events.includes(seq)));
     const finding = existing ?? toFinding(proof, title);

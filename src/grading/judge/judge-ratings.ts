@@ -31,6 +31,7 @@ export function toJudgeSummary({ model, usage, verdict, reason }: Judgment, fact
   };
 }
 
+/** By rank. */
 const ranks = Object.keys(severityRank) as Friction["severity"][];
 
 /** The findings of the rules with the judge's ratings, plus the judge's own findings. */
@@ -55,8 +56,8 @@ export function withJudgeRatings(findings: Finding[], facts: Facts): Finding[] {
     // A judge names the finding of the rules that it means, if there is one.
     const sameCause = friction.finding === "" ? findSameCause(friction.events) : undefined;
     const ownFinding = toFinding(friction, facts);
-    const rated = sameCause ?? findingsByFingerprint.get(friction.finding);
-    const existing = rated ?? findingsByFingerprint.get(ownFinding.fingerprint);
+    const existing =
+      sameCause ?? findingsByFingerprint.get(friction.finding) ?? findingsByFingerprint.get(ownFinding.fingerprint);
     if (sameCause && isDocsMistake(friction) && !isDocsMistake(sameCause)) {
       // A mistake in the docs is the cause of the failure that it led to, and replaces it.
       findingsByFingerprint.delete(sameCause.fingerprint);

@@ -169,6 +169,7 @@ function checkParts(
       claim.met === "yes" ? findCitation(bySeq, claim, proveSuccess) : findCitation(bySeq, claim, proveFailure);
     if ("objection" in citation) {
       dropped.push(`part ${i + 1}, ${claim.met}: ${citation.objection}`);
+      // That the part was met is now only the judge's word.
       return { ...unclear, evidence: claim.met === "yes" ? "judged" : null };
     }
     const { quote, events, proof } = citation;
@@ -196,7 +197,7 @@ function checkFrictions(answer: Answer, session: SessionEvent[], removeUnknownUr
   return { frictions, dropped };
 }
 
-/** What proves that a part of the goal wasn't met. A response proves more than what the agent's own machine shows. */
+/** What proves that a part of the goal wasn't met; a response proves more than the agent's machine. `values` null: parts may share a proof. */
 type FailureProof = { grade: Proof["grade"]; values: null };
 const toFailureProof = (event: SessionEvent): FailureProof => ({
   grade: event.type === "http" ? "verified" : "observed",

@@ -93,17 +93,6 @@ export function proofFinder(session: SessionEvent[]): (event: SessionEvent, quot
 
   const pagesUntil = (until: number) => session.filter(({ seq }) => seq <= until).flatMap(pageTexts);
 
-  /** The tokens of a quote that no text of the agent and no page had shown before the first statement with them. */
-  function newValues(quote: string, { seq }: Statement, statements: Statement[]): string[] {
-    const tokens = tokensOf(quote);
-    return tokens.filter((token, i) => {
-      const value = lettersAndDigitsOf(token);
-      const first = statements.find((each) => each.seq <= seq && each.values.has(value));
-      const texts = first && agentTextsOf(session, first.seq);
-      return texts && !repeats(token, texts) && !isOnPages(token, tokens[i - 1] ?? "", pagesUntil(first.seq));
-    });
-  }
-
   const answerStatements = [...answers.byRequest.values()].map(toStatement);
 
   /** Whether the product's program deleted later what a source made. */
@@ -113,11 +102,18 @@ export function proofFinder(session: SessionEvent[]): (event: SessionEvent, quot
       return run.deletes && run.seq > seq && [...values].some((value) => named.has(value));
     });
 
+  /** The values of a statement in a quote that no text of the agent and no page had shown before the first statement with them. */
   function provenValues(statement: Statement, quote: string, statements: Statement[]): string[] {
     if (isDeleted(statement)) return [];
-    return newValues(quote, statement, statements)
-      .map(lettersAndDigitsOf)
-      .filter((value) => statement.values.has(value));
+    const tokens = tokensOf(quote);
+    return tokens.flatMap((token, i) => {
+      const value = lettersAndDigitsOf(token);
+      const first = statements.find((each) => each.seq <= statement.seq && each.values.has(value));
+      if (first === undefined || !statement.values.has(value)) return [];
+      const texts = agentTextsOf(session, first.seq);
+      if (texts === null || repeats(token, texts)) return [];
+      return isOnPages(token, tokens[i - 1] ?? "", pagesUntil(first.seq)) ? [] : [value];
+    });
   }
 
   return (event, quote) => {
@@ -125,8 +121,9 @@ export function proofFinder(session: SessionEvent[]): (event: SessionEvent, quot
     if (event.type !== "http" && !(isResult && hasSucceeded(event))) return null;
     const call = event.id;
     if (call === null || (isResult && !provingTools.includes(event.tool) && !programRuns.has(call))) return null;
-    const ownAnswers = isResult ? (answers.byCall.get(call) ?? []) : [answers.byRequest.get(event.seq) ?? []].flat();
-    for (const answer of ownAnswers) {
+    const answerOfRequest = answers.byRequest.get(event.seq);
+    const ownAnswers = isResult ? answers.byCall.get(call) : answerOfRequest && [answerOfRequest];
+    for (const answer of ownAnswers ?? []) {
       const values = provenValues(toStatement(answer), quote, answerStatements);
       if (values.length > 0) return { grade: "verified", call, values };
     }
