@@ -4,7 +4,7 @@ import { bisects } from "../db/tables/bisects.ts";
 import { notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { toIso } from "../schema.ts";
-import { posteriorOf } from "../stats/bisection.ts";
+import { changedOf, posteriorOf } from "../stats/bisection.ts";
 import { round } from "../stats/repeats.ts";
 import type { Bisect } from "./schema.ts";
 import { type BisectRow, type BuildRun, costOf, designOf, listEndedRuns, progressOf, scoresOf } from "./scores.ts";
@@ -32,11 +32,12 @@ export function listBisects(ctx: Context, org: OrgId, { limit, offset }: Page): 
 
 function toBisect(ctx: Context, row: BisectRow): Bisect {
   const { id, promptId, urlTemplate, commits, status, stopReason, result, budgetUsd, spentUsd } = row;
-  const request = { promptId, commits, budgetUsd };
   const ended = listEndedRuns(ctx, row);
   const posterior = posteriorOf(designOf(row, ended), scoresOf(ended));
   return {
-    ...request,
+    promptId,
+    commits,
+    budgetUsd,
     id,
     status,
     stopReason,
@@ -60,14 +61,14 @@ function toBisect(ctx: Context, row: BisectRow): Bisect {
 function toBuilds({ commits, skipped }: BisectRow, ended: BuildRun[], posterior: number[]): Bisect["builds"] {
   const runsByBuild = Map.groupBy(ended, ({ build }) => build);
   const numbers = new Set([...runsByBuild.keys(), ...skipped.map(({ build }) => build)]);
+  const changed = changedOf(posterior);
   return [...numbers].map((build) => {
     const runs = runsByBuild.get(build) ?? [];
     const reason = skipped.find((each) => each.build === build)?.reason ?? null;
-    const changed = posterior.slice(0, build + 1).reduce((sum, probability) => sum + probability, 0);
     return {
       commit: commits[build] ?? "",
       scores: runs.flatMap(({ score }) => score ?? []),
-      changed: reason === null ? round(changed, 4) : null,
+      changed: reason === null ? round(changed[build]!, 4) : null,
       skipped: reason,
       evalRequestId: runs[0]?.evalRequestId ?? null,
     };

@@ -66,23 +66,23 @@ export async function advanceBisects(ctx: Context): Promise<void> {
 }
 
 type End = Pick<BisectRow, "status" | "stopReason" | "result">;
+type RunStep = Extract<BisectionStep, { kind: "run" }>;
 
 /** Advances a bisect if all of its runs have ended. Resolves to whether to call it again immediately, because a build was skipped. */
 async function advance(ctx: Context, row: BisectRow): Promise<boolean> {
   const { ended, of } = progressOf(ctx, row);
   if (row.status !== "running" || ended < of) return false;
   const endedRuns = listEndedRuns(ctx, row);
-  const step = nextStepOf(designOf(row, endedRuns), scoresOf(endedRuns));
-  const end = endOf(ctx, row, step, endedRuns);
-  if (end !== null) {
-    await ctx.commit((tx) => endBisect(ctx, tx, row, end));
+  const next = endOrRuns(ctx, row, endedRuns);
+  if ("status" in next) {
+    await ctx.commit((tx) => endBisect(ctx, tx, row, next));
     return false;
   }
-  if (step.kind !== "run") return false;
-  const skipped = findLostBuild(step.builds, endedRuns) ?? (await findMissingBuild(ctx, row, step.builds, endedRuns));
+  const { builds } = next;
+  const skipped = findLostBuild(builds, endedRuns) ?? (await findMissingBuild(ctx, row, builds, endedRuns));
   if (skipped !== null) return await skipBuild(ctx, row, skipped);
   // One run of the good and the bad build shows what a run costs, and is all that a deterministic agent needs.
-  const runs = endedRuns.length === 0 ? 1 : step.runs;
+  const runsPerBuild = endedRuns.length === 0 ? 1 : next.runs;
   const isExtended = await ctx.commit((tx) => {
     // Someone may have cancelled it in the meantime.
     const current = tx.select({ stopReason: bisects.stopReason }).from(bisects).where(eq(bisects.id, row.id)).get();
@@ -92,15 +92,16 @@ async function advance(ctx: Context, row: BisectRow): Promise<boolean> {
       .from(bisectRuns)
       .where(ofBisect(row))
       .get();
-    addRunsOf(ctx, tx, row, { builds: step.builds, runs, step: (newest?.step ?? -1) + 1 });
+    addRunsOf(ctx, tx, row, { builds, runsPerBuild, step: (newest?.step ?? -1) + 1 });
     return true;
   });
   if (isExtended) ctx.signals.jobQueued.emit();
   return false;
 }
 
-/** How a search ends; null: it goes on. */
-function endOf(ctx: Context, row: BisectRow, step: BisectionStep, ended: BuildRun[]): End | null {
+/** How a search ends, or the runs with which it goes on. */
+function endOrRuns(ctx: Context, row: BisectRow, ended: BuildRun[]): End | RunStep {
+  const step = nextStepOf(designOf(row, ended), scoresOf(ended));
   const stop = (stopReason: BisectRow["stopReason"], result = suspectsSoFar(row, ended)): End => ({
     status: "stopped",
     stopReason,
@@ -112,10 +113,10 @@ function endOf(ctx: Context, row: BisectRow, step: BisectionStep, ended: BuildRu
     const result = { builds: step.builds, probability: step.probability };
     return step.kind === "found" ? { status: "found", stopReason: null, result } : stop("undecided", result);
   }
-  if (row.budgetUsd === null || ended.length === 0) return null;
+  if (row.budgetUsd === null || ended.length === 0) return step;
   const spentUsd = costOf(ctx, row);
   const nextUsd = (spentUsd / ended.length) * step.runs * step.builds.length;
-  return spentUsd + nextUsd > row.budgetUsd ? stop("budget") : null;
+  return spentUsd + nextUsd > row.budgetUsd ? stop("budget") : step;
 }
 
 /** What the ended runs show so far; null: the good and the bad build were not both run. */
@@ -128,8 +129,8 @@ function suspectsSoFar(row: BisectRow, ended: BuildRun[]): BisectRow["result"] {
 /** The first of some builds whose runs all end without a score. */
 function findLostBuild(builds: number[], ended: BuildRun[]): SkippedBuild | null {
   const isLost = (build: number) => {
-    const runs = ended.filter((run) => run.build === build);
-    return runs.length >= maxLost && runs.every(({ score }) => score === null);
+    const ownRuns = ended.filter((run) => run.build === build);
+    return ownRuns.length >= maxLost && ownRuns.every(({ score }) => score === null);
   };
   const build = builds.find(isLost);
   return build === undefined ? null : { build, reason: "runs_failed", status: null };
@@ -175,13 +176,13 @@ function endBisect(ctx: Context, tx: Tx, row: BisectRow, end: End): void {
 }
 
 /** Runs that a step requests of each of some builds. */
-type RequestedRuns = { builds: number[]; runs: number; step: number };
+type RequestedRuns = { builds: number[]; runsPerBuild: number; step: number };
 
 /**
  * Requests runs of builds within a transaction; emit `jobQueued` afterwards. Runs of a build form one evaluation, and runs of several builds
  * alternate. Throws what `acceptEval` throws.
  */
-function addRunsOf(ctx: Context, tx: Tx, row: BisectRow, { builds, runs: runsPerBuild, step }: RequestedRuns) {
+function addRunsOf(ctx: Context, tx: Tx, row: BisectRow, { builds, runsPerBuild, step }: RequestedRuns) {
   const org = row.orgId as OrgId;
   for (let i = 0; i < runsPerBuild; i++)
     for (const build of builds) {

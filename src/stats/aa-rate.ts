@@ -33,8 +33,9 @@ export type AaRate = {
  * 95 % of cases on average, while the exact one of Clopper and Pearson does in 98 %, as L. D. Brown, T. T. Cai and A. DasGupta describe in
  * Statistical Science 16 (2001) 101–133.
  */
-export function aaRate(blocks: NullBlock[], { runs, level }: GateDesign): AaRate {
-  const gates = toGates(blocks, Math.max(minRuns, runs));
+export function aaRate(blocks: NullBlock[], { runs: runsOfGate, level }: GateDesign): AaRate {
+  const runs = Math.max(minRuns, runsOfGate);
+  const gates = toGates(blocks, runs);
   const alarms = gates.filter(({ a, b }) => isClearChange(welch(a, b, level), permutationTest(a, b).p, level)).length;
   const within =
     pooledVariance(blocks.flatMap(({ a, b }) => [a, b])) ?? pooledVariance(gates.flatMap(({ a, b }) => [a, b]));
@@ -44,7 +45,7 @@ export function aaRate(blocks: NullBlock[], { runs, level }: GateDesign): AaRate
     rate: gates.length === 0 ? null : wilson(alarms, gates.length),
     excessP: gates.length === 0 ? null : upperTail(alarms, gates.length, level),
     sd: within === null ? null : Math.sqrt(within),
-    smallestChange: within === null ? null : changeToShow(gates, within, { runs: Math.max(minRuns, runs), level }),
+    smallestChange: within === null ? null : changeToShow(gates, within, { runs, level }),
   };
 }
 

@@ -62,6 +62,7 @@ const scoresOf = (scores: BuildScore[], build: number): number[] =>
 function stepOfEnds({ last, isDeterministic }: Bisection, scores: BuildScore[]): BisectionStep | null {
   const [good, bad] = [scoresOf(scores, 0), scoresOf(scores, last)];
   const done = Math.min(good.length, bad.length);
+  // The side with fewer runs catches up first.
   const builds = [...(good.length <= bad.length ? [0] : []), ...(bad.length <= good.length ? [last] : [])];
   if (isDeterministic) {
     if (done === 0) return { kind: "run", builds, runs: 1 };
@@ -76,7 +77,6 @@ function stepOfEnds({ last, isDeterministic }: Bisection, scores: BuildScore[]):
   // No result is significant with the runs of the first step alone.
   const next = gateSteps.find(({ runs }, i) => i > 0 && runs > done);
   if (next === undefined) return { kind: "same" };
-  // The side with fewer runs catches up first.
   const target = builds.length === 1 ? Math.min(next.runs, Math.max(good.length, bad.length)) : next.runs;
   return { kind: "run", builds, runs: target - done };
 }
@@ -171,7 +171,7 @@ export function suspectsOf({ last, skipped }: Bisection, posterior: number[]): S
 const errorOf = ({ last }: Bisection): number => (1 - certainty) / (2 * Math.max(1, Math.ceil(Math.log2(last))));
 
 /** The probability of each build to have the change: that it or an earlier one is the first. */
-function changedOf(posterior: number[]): number[] {
+export function changedOf(posterior: number[]): number[] {
   let sum = 0;
   return posterior.map((probability) => {
     sum += probability;
@@ -201,7 +201,7 @@ function nextBuildOf(design: Bisection, scores: BuildScore[], posterior: number[
   return choices.reduce((a, b) => (balanceOf(b) < balanceOf(a) - rounding ? b : a));
 }
 
-/** The runs of a build that would decide it if they all said the same, by A. Wald's sequential test, and half of them if they didn't. */
+/** Half of the runs that A. Wald's sequential test is expected to need to decide a build, because it may need fewer. */
 function batchOf(design: Bisection, scores: BuildScore[], posterior: number[], build: number): number {
   if (design.isDeterministic) return 1;
   const [good, bad] = [scoresOf(scores, 0), scoresOf(scores, design.last)];

@@ -24,10 +24,13 @@ export function medianInterval(values: number[]): Estimate | null {
   if (value === null) return null;
   const sorted = [...values].sort((a, b) => a - b);
   const n = sorted.length;
-  // The most values that can be left out at each end: the true median is below all others with at most 2.5 %.
+  // The number of values at each end beyond which the true median is with at most 2.5 %. `below`: how probably it is below `sorted[outside]`.
   let outside = 0;
-  for (let below = Math.exp(-n * Math.LN2); below <= 0.025; outside++)
-    below += Math.exp(lnChoose(n, outside + 1) - n * Math.LN2);
+  let below = Math.exp(-n * Math.LN2);
+  while (below <= 0.025) {
+    outside++;
+    below += Math.exp(lnChoose(n, outside) - n * Math.LN2);
+  }
   if (outside === 0) return { value, low: null, high: null };
   return { value, low: sorted[outside - 1] ?? null, high: sorted[n - outside] ?? null };
 }

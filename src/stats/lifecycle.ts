@@ -56,16 +56,9 @@ function nextState(before: LifecycleState, { at, met, passed, byModel }: Evaluat
     const missed = { ...before, reached, missed: before.missed + passed };
     return missProbability(missed) < maxMissProbability ? { ...missed, state: "fixed", fixedAt: at } : missed;
   }
-  if (state === null || state === "fixed")
-    return {
-      state: state === null ? "new" : "regressed",
-      met,
-      of: met + passed,
-      missed: 0,
-      reached,
-      byModel,
-      fixedAt: null,
-    };
+  const reappeared = { met, of: met + passed, missed: 0, reached, byModel, fixedAt: null };
+  if (state === null) return { ...reappeared, state: "new" };
+  if (state === "fixed") return { ...reappeared, state: "regressed" };
   const of = before.of + before.missed + met + passed;
   return {
     ...before,
@@ -99,6 +92,7 @@ export function replaceEvaluations(history: History, fromId: string, replacement
     state = nextState(state, each);
     evaluations.push(each);
   }
+  // With fewer, the latest of those that are summarized in `before` would be kept individually again.
   if (beforeId !== "" && evaluations.length < maxEvaluations) return null;
   const older = evaluations.slice(0, -maxEvaluations);
   return {

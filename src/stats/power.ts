@@ -22,8 +22,9 @@ export const minRuns = 4;
 /** The smallest possible p of a comparison, from the runs on both sides of each prompt; 1 below `minRuns` of one prompt. */
 export function smallestP(sizes: { base: number; head: number }[]): number {
   if (sizes.length === 1 && sizes.some(({ base, head }) => Math.min(base, head) < minRuns)) return 1;
-  const flipped = 2 ** (1 - sizes.length);
-  if (flipped < alpha) return flipped;
+  // The signs of the prompts' differences are flipped if there are enough of them, else runs are exchanged within prompts.
+  const byFlips = 2 ** (1 - sizes.length);
+  if (byFlips < alpha) return byFlips;
   const lnWays = sizes.reduce((sum, { base, head }) => sum + lnChoose(base + head, head), 0);
   return (sizes.every(({ base, head }) => base === head) ? 2 : 1) / Math.exp(lnWays);
 }
@@ -33,13 +34,12 @@ export function smallestP(sizes: { base: number; head: number }[]): number {
  * deviation: exact, by the noncentral t.
  */
 export function powerOf(n: number, delta: number, sd: number): number {
-  return powerFunctionOf(n)(delta / sd);
+  return powerOfDeviations(n, delta / sd);
 }
 
-/** The power of n runs per side by the change in standard deviations. */
-function powerFunctionOf(n: number): (deviations: number) => number {
-  return (deviations) => powerOfErrors(deviations * Math.sqrt(n / 2), 2 * n - 2);
-}
+/** The same for a change of this many standard deviations. */
+const powerOfDeviations = (n: number, deviations: number): number =>
+  powerOfErrors(deviations * Math.sqrt(n / 2), 2 * n - 2);
 
 /** The probability that a two-sided t test detects a change of this many standard errors at `level`: exact, by the noncentral t. */
 export const powerOfErrors = (errors: number, degreesOfFreedom: number, level = alpha): number =>
@@ -74,10 +74,7 @@ export function unitsToShow(delta: number, level: number, from: number, testOf: 
 export const smallestChange = (n: number, sd: number): number => (sd === 0 ? 0 : sd * changeInDeviations(n));
 
 /** The detectable change in standard deviations. It is cached for each n, because solving for it takes milliseconds. */
-const changeInDeviations = cached((n) => {
-  const power = powerFunctionOf(n);
-  return solve((deviations) => power(deviations) - targetPower, 10);
-});
+const changeInDeviations = cached((n) => solve((deviations) => powerOfDeviations(n, deviations) - targetPower, 10));
 
 /** Runs per side needed to detect this change in 4 of 5 comparisons; null above 1,000. */
 export function runsToShow(delta: number, sd: number): number | null {

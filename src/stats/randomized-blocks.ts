@@ -39,8 +39,8 @@ export function testBlocks(prompts: number[][], level: number, seed?: number): B
  */
 export function blockInterval(prompts: number[][]): Estimate {
   const value = mean(prompts.map(mean));
-  const degreesOfFreedom = prompts.reduce((sum, blocks) => sum + blocks.length - 1, 0);
-  if (degreesOfFreedom === 0) return pairedInterval(prompts.flat());
+  const pooledFreedom = prompts.reduce((sum, blocks) => sum + blocks.length - 1, 0);
+  if (pooledFreedom === 0) return pairedInterval(prompts.flat());
   const pooled = prompts.some(({ length }) => length === 1) ? pooledVariance(prompts)! : null;
   const errors = prompts.map((blocks) => ({
     squared: (pooled ?? variance(blocks)) / blocks.length,
@@ -48,9 +48,9 @@ export function blockInterval(prompts: number[][]): Estimate {
   }));
   const sum = errors.reduce((all, { squared }) => all + squared, 0);
   if (sum === 0) return { value, low: value, high: value };
-  const welch = sum ** 2 / errors.reduce((all, { squared, weight }) => all + squared ** 2 / weight, 0) - 2;
-  const freedom = pooled === null ? Math.max(1, Math.min(degreesOfFreedom, welch)) : degreesOfFreedom;
-  const half = tQuantile(0.975, freedom) * (Math.sqrt(sum) / prompts.length);
+  const welchFreedom = sum ** 2 / errors.reduce((all, { squared, weight }) => all + squared ** 2 / weight, 0) - 2;
+  const degreesOfFreedom = pooled === null ? Math.max(1, Math.min(pooledFreedom, welchFreedom)) : pooledFreedom;
+  const half = tQuantile(0.975, degreesOfFreedom) * (Math.sqrt(sum) / prompts.length);
   return { value, low: value - half, high: value + half };
 }
 
@@ -70,8 +70,9 @@ export function repeatsToShow(change: number, differences: number[][], level: nu
       degreesOfFreedom: prompts * (n - 1),
     }));
   }
-  const repeats = mean(differences.map((blocks) => 1 / blocks.length));
-  const between = Math.max(0, pooledVariance([differences.map(mean)])! - within * repeats);
+  // The spread of the prompts' means less what the spread within prompts adds to it.
+  const withinMeans = within * mean(differences.map((blocks) => 1 / blocks.length));
+  const between = Math.max(0, pooledVariance([differences.map(mean)])! - withinMeans);
   return unitsToShow(change, level, 1, (n) => ({
     error: Math.sqrt((between + within / n) / prompts),
     degreesOfFreedom: prompts - 1,

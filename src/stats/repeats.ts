@@ -82,7 +82,7 @@ export const isInconclusive = (failed: number, total: number): boolean => failed
 type Failure = { failureCause: EndedRun["failureCause"] };
 
 /** Whether a run failed for a reason that says nothing about the target. */
-const isInfraFailure = ({ failureCause }: Failure) =>
+export const isInfraFailure = ({ failureCause }: Failure) =>
   failureCause === "infrastructure" || failureCause === "credentials";
 /** Whether a run ended without success of its agent. */
 const isUnsuccessful = ({ failureCause }: Failure) =>
