@@ -98,12 +98,8 @@ export async function cancelCalibration(ctx: Context, org: OrgId, id: string, re
       .run();
     recordAudit(ctx, org, "calibration.cancelled", { id: row.id, name: row.agent });
   });
-  await cancelRuns(
-    ctx,
-    org,
-    unfinished.map((run) => run.id),
-    requester,
-  );
+  const ids = unfinished.map((run) => run.id);
+  await cancelRuns(ctx, org, ids, requester);
   return toCalibration(ctx, getCalibrationRow(ctx, org, row.id));
 }
 

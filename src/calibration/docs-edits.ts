@@ -151,6 +151,7 @@ function placesOfPackages({ url, text }: Source): Candidate[] {
     }));
 }
 
+/** `named`: a text that a finding of the defect contains. */
 const plantedAs = (kind: string, categories: string[], url: string, named: string) => ({
   kind,
   categories,

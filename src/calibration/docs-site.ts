@@ -86,9 +86,7 @@ export function generateSite(number: number): DocsSite {
 /** A page for each subject, with two tasks; their calls are added to the API description. */
 function topicPages(api: Api, number: number, subjects: readonly string[]): [string, DocsPage][] {
   return subjects.map((noun, i): [string, DocsPage] => {
-    const sections = [0, 3].map((offset) =>
-      taskSection(api, noun, itemAt(actions, number + 2 * i + offset), offset > 0),
-    );
+    const [firstAction, secondAction] = [itemAt(actions, number + 2 * i), itemAt(actions, number + 2 * i + 3)];
     const other = itemAt(subjects, i + 1);
     const introduction: Section = {
       heading: "",
@@ -99,11 +97,13 @@ function topicPages(api: Api, number: number, subjects: readonly string[]): [str
         { kind: "text", text: "See also:", link: { to: `/${slugOf(other)}/`, text: `${capitalize(other)}s` } },
       ],
     };
-    return [`/${slugOf(noun)}/`, { title: `${capitalize(noun)}s`, sections: [introduction, ...sections] }];
+    const tasks = [taskSection(api, noun, firstAction, "bash"), taskSection(api, noun, secondAction, "js")];
+    return [`/${slugOf(noun)}/`, { title: `${capitalize(noun)}s`, sections: [introduction, ...tasks] }];
   });
 }
 
-function taskSection(api: Api, noun: string, { verb, tail, field, value, aside }: Action, isScript: boolean): Section {
+function taskSection(api: Api, noun: string, action: Action, language: "bash" | "js"): Section {
+  const { verb, tail, field, value, aside } = action;
   const article = /^[aeiou]/.test(noun) ? "an" : "a";
   const heading = `${verb} ${article} ${noun} ${tail}`;
   const path = `/v1/${slugOf(noun)}s/{id}/${slugOf(verb)}`;
@@ -119,14 +119,15 @@ function taskSection(api: Api, noun: string, { verb, tail, field, value, aside }
   const token = tokenOf(api.info.title);
   const body = JSON.stringify({ [field]: value });
   const call = path.replace("{id}", "id_123");
-  const code = isScript
-    ? `const response = await client.send("POST", "${call}", {\n  body: JSON.stringify({ "${field}": ${JSON.stringify(value)} })\n});\nconsole.log(response.status);`
-    : `curl -X POST "${url}${call}" -H "Authorization: Bearer $${token}" -H "Content-Type: application/json" --data '${body}'`;
+  const code =
+    language === "js"
+      ? `const response = await client.send("POST", "${call}", {\n  body: JSON.stringify({ "${field}": ${JSON.stringify(value)} })\n});\nconsole.log(response.status);`
+      : `curl -X POST "${url}${call}" -H "Authorization: Bearer $${token}" -H "Content-Type: application/json" --data '${body}'`;
   return {
     heading,
     blocks: [
       { kind: "text", text: `This call changes one ${noun}: ${aside}. The field ${field} says how.` },
-      { kind: "code", language: isScript ? "js" : "bash", code },
+      { kind: "code", language, code },
       { kind: "text", text: "The API answers with the changed object." },
       { kind: "code", language: "json", code: JSON.stringify({ id: "id_123", [field]: value }, null, 2) },
     ],

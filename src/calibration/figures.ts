@@ -47,31 +47,31 @@ export function figuresOf(ctx: Context, row: CalibrationRow): CalibrationFigures
   const metDefects = bySite.flatMap(({ clean, planted: run }) => {
     if (run === undefined) return [];
     const defects = run.planted.filter((defect) => wasMet(defect, run));
-    return defects.map((defect) => ({ defect, runId: run.runId, isFound: isFound(defect, run, clean) }));
+    return defects.map((defect) => ({ defect, runId: run.runId, isFound: hasFound(run, defect, clean) }));
   });
+  const falseFindingsOf = ({ runId, findings }: MeasuredRun) =>
+    findings.filter(({ severity }) => severity !== "low").map(({ title }) => ({ title, runId }));
   // Docs that evald didn't make may have defects of their own.
-  const cleanRuns = row.source === "docs" ? [] : bySite.flatMap(({ clean }) => clean ?? []);
-  const falseFindings = cleanRuns.map(({ runId, findings }) =>
-    findings.filter(({ severity }) => severity !== "low").map(({ title }) => ({ title, runId })),
-  );
+  const falseFindings =
+    row.source === "docs" ? null : bySite.flatMap(({ clean }) => (clean ? [falseFindingsOf(clean)] : []));
   const pairs = bySite.flatMap(({ clean, equal }) => (clean && equal ? [{ clean, equal }] : []));
   const differing = pairs.filter(({ clean, equal }) => differ(row, clean, equal));
   return {
     found: { n: metDefects.filter(({ isFound }) => isFound).length, of: metDefects.length },
-    falseFindings:
-      row.source === "docs"
-        ? null
-        : { n: falseFindings.filter(({ length }) => length > 0).length, of: cleanRuns.length },
+    falseFindings: falseFindings && {
+      n: falseFindings.filter(({ length }) => length > 0).length,
+      of: falseFindings.length,
+    },
     falseAlarms: { n: differing.length, of: pairs.length },
     failedRuns: all.length - measured.length,
     missed: metDefects.flatMap(({ defect: { kind, url }, runId, isFound }) => (isFound ? [] : [{ kind, url, runId }])),
-    invented: falseFindings.flat(),
+    invented: falseFindings?.flat() ?? [],
     differing: differing.map(({ clean, equal }) => ({ runId: clean.runId, otherId: equal.runId })),
   };
 }
 
 /** Whether a run has a finding of a planted defect that the run on the clean copy does not have. */
-function isFound(defect: PlantedDefect, { findings }: MeasuredRun, clean: MeasuredRun | undefined): boolean {
+function hasFound({ findings }: MeasuredRun, defect: PlantedDefect, clean: MeasuredRun | undefined): boolean {
   const cleanFingerprints = new Set(clean?.findings.map(({ fingerprint }) => fingerprint));
   return findings.some((finding) => isAbout(finding, defect) && !cleanFingerprints.has(finding.fingerprint));
 }

@@ -77,32 +77,33 @@ export async function repeatCalibrations(ctx: Context): Promise<void> {
 const ofRow = ({ orgId, id }: CalibrationRow) => and(eq(calibrations.orgId, orgId), eq(calibrations.id, id));
 
 async function advance(ctx: Context, row: CalibrationRow): Promise<void> {
-  const { requested, unfinished, sites } = countRuns(ctx, row);
+  const { requested, unfinished, nextSite } = countRuns(ctx, row);
   if (unfinished > 0) return;
-  if (sites >= row.sites || requested === 0) return await end(ctx, row, null);
-  const isOverBudget = row.budgetUsd !== null && (costOf(ctx, row) * (sites + 1)) / sites > row.budgetUsd;
+  if (nextSite >= row.sites || requested === 0) return await end(ctx, row, null);
+  const isOverBudget = row.budgetUsd !== null && (costOf(ctx, row) * (nextSite + 1)) / nextSite > row.budgetUsd;
   if (isOverBudget) return await end(ctx, row, "budget");
-  const copies = await prepareCopies(ctx, row, sites);
+  const copies = await prepareCopies(ctx, row, nextSite);
   await ctx.commit((tx) => {
     const current = tx.select({ status: calibrations.status }).from(calibrations).where(ofRow(row)).get();
     // Somebody may have cancelled it in the meantime.
-    if (current?.status === "running") acceptCopies(ctx, tx, row, sites, copies, { trigger: "schedule" });
+    if (current?.status === "running") acceptCopies(ctx, tx, row, nextSite, copies, { trigger: "schedule" });
   });
   ctx.signals.jobQueued.emit();
 }
 
+/** `nextSite`: the number of the site after those that were requested, from 0. */
 function countRuns({ db }: Context, row: CalibrationRow) {
   const counts = db
     .select({
       requested: sql<number>`count(*)`,
       unfinished: sql<number>`sum(${runs.completedAt} is null)`,
-      sites: sql<number>`coalesce(max(${calibrationRuns.site}), -1) + 1`,
+      nextSite: sql<number>`coalesce(max(${calibrationRuns.site}), -1) + 1`,
     })
     .from(calibrationRuns)
     .innerJoin(runs, eq(runs.id, calibrationRuns.runId))
     .where(ofCalibration(row))
     .get();
-  return { requested: counts?.requested ?? 0, unfinished: counts?.unfinished ?? 0, sites: counts?.sites ?? 0 };
+  return { requested: counts?.requested ?? 0, unfinished: counts?.unfinished ?? 0, nextSite: counts?.nextSite ?? 0 };
 }
 
 /** Ends a calibration with the figures of its runs. What a budget allowed is enough to have figures, if a defect was among it. */

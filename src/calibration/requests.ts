@@ -57,6 +57,7 @@ export async function requestCalibration(
     orgId: org,
     source: promptId === undefined ? "sites" : "docs",
     promptId: plan.prompt?.id ?? ctx.newId(createdAt),
+    // Later, `model` is the one that answered.
     requestedModel: model,
     ...request,
     nextAt: everyDays === null ? null : createdAt + everyDays * dayMs,

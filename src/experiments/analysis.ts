@@ -209,13 +209,14 @@ function differencesOf({ base, arm }: Sides, read: (run: ArmRun) => number | nul
 
 function scoreChangeOf(differences: number[][], options: TestOptions): TestedContrast["score"] {
   if (differences.length === 0) return null;
-  const n = differences.flat().length;
   if (options.exact) {
     const delta = mean(differences.map(mean));
-    const bounds = { low: delta, high: delta, p: null, adjustedP: null, basis: null, smallest: 1 };
-    return { delta, ...bounds, n: differences.length };
+    // Equal repeats of a prompt are one pair.
+    const n = differences.length;
+    return { delta, low: delta, high: delta, n, p: null, adjustedP: null, basis: null, smallest: 1 };
   }
   const { delta, p, smallest, basis } = testBlocks(differences, options.testLevel, options.seed);
+  const n = differences.flat().length;
   return { delta: delta.value, low: delta.low, high: delta.high, n, p, adjustedP: null, basis, smallest };
 }
 
@@ -236,11 +237,9 @@ function successChangeOf(judged: ShareStratum[], { exact }: TestOptions): Tested
   });
   const counts = { base: countOf("a"), arm: countOf("b") };
   const { value, low, high } = shareDifference(strata);
-  if (exact) {
-    const bounds = { low: value, high: value, p: null, adjustedP: null, smallest: 1 };
-    return { ...counts, difference: value, ...bounds };
-  }
-  return { ...counts, difference: value, low, high, adjustedP: null, ...stratifiedFisherTest(strata) };
+  if (exact) return { ...counts, difference: value, low: value, high: value, p: null, adjustedP: null, smallest: 1 };
+  const { p, smallest } = stratifiedFisherTest(strata);
+  return { ...counts, difference: value, low, high, p, adjustedP: null, smallest };
 }
 
 const shareOf = (runs: ArmRun[]): Share => ({

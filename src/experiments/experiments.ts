@@ -26,12 +26,6 @@ export function getExperimentRow({ db }: Context, org: OrgId, id: string): Exper
   return row;
 }
 
-/** An experiment with the result of its ended runs. Throws not_found. */
-export function getExperiment(ctx: Context, org: OrgId, id: string): Experiment {
-  const row = getExperimentRow(ctx, org, id);
-  return { ...toExperiment(ctx, org, row), friction: frictionOf(ctx, row), falseAlarms: falseAlarmsOf(ctx, row) };
-}
-
 /** Newest first. The analyses, which are large, stay in the database. */
 export function listExperiments(ctx: Context, org: OrgId, { limit, offset }: Page): Paged<ExperimentSummary> {
   const { id, orgId, title, status, stopReason, everyWeeks, createdAt, completedAt, analysis } = experiments;
@@ -64,7 +58,9 @@ const urlsOf = (ctx: Context, id: string): Pick<Experiment, "statusUrl" | "pageU
   pageUrl: `${ctx.baseUrl()}/experiments/${id}`,
 });
 
-function toExperiment(ctx: Context, org: OrgId, row: ExperimentRow): Experiment {
+/** An experiment with the result of its ended runs. Throws not_found. */
+export function getExperiment(ctx: Context, org: OrgId, experimentId: string): Experiment {
+  const row = getExperimentRow(ctx, org, experimentId);
   const { id, title, status, stopReason, arms, promptIds, repeats, seed, everyWeeks, budgetUsd } = row;
   const request = { title, repeats, seed, everyWeeks, budgetUsd };
   const promptById = new Map(
@@ -90,8 +86,8 @@ function toExperiment(ctx: Context, org: OrgId, row: ExperimentRow): Experiment 
     triggerOf: row.triggering?.of ?? null,
     spentUsd: row.completedAt === null ? costOf(ctx, row) : row.spentUsd,
     progress: progressOf(ctx, row),
-    friction: [],
-    falseAlarms: null,
+    friction: frictionOf(ctx, row),
+    falseAlarms: falseAlarmsOf(ctx, row),
     analysis: (row.analysis as ExperimentAnalysis | null) ?? analyzeRuns(ctx, row),
     createdAt: toIso(row.createdAt),
     completedAt: toIso(row.completedAt),

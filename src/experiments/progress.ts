@@ -100,9 +100,9 @@ function advance(ctx: Context, tx: Tx, row: ExperimentRow): "waiting" | "extende
     addRepeat(ctx, tx, row, repeats);
     return "extended";
   }
-  const status = isDone && !isCancelled ? "completed" : "stopped";
-  const reason = isCancelled ? "cancelled" : "budget";
-  const stopReason = status === "completed" ? null : reason;
+  const reasonToStop = isCancelled ? "cancelled" : "budget";
+  const stopReason = isDone && !isCancelled ? null : reasonToStop;
+  const status = stopReason === null ? "completed" : "stopped";
   const completedAt = endedAt(ctx.now(), experiments.createdAt);
   tx.update(experiments)
     .set({ status, stopReason, spentUsd, analysis: analyzeRuns(ctx, row), completedAt })

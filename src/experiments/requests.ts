@@ -54,13 +54,7 @@ export async function requestExperiment(
     acceptFirstRepeat(ctx, tx, row, input);
     // Without a budget nothing depends on the cost of the first runs.
     if (budgetUsd === null) for (let repeat = 1; repeat < repeats; repeat++) addRepeat(ctx, tx, row, repeat);
-    recordAudit(
-      ctx,
-      org,
-      "experiment.requested",
-      { id: row.id, name: row.title },
-      changesOf({}, { promptIds, repeats }),
-    );
+    recordAudit(ctx, org, "experiment.requested", { id: row.id, name: title }, changesOf({}, { promptIds, repeats }));
   });
   ctx.signals.jobQueued.emit();
   return getExperiment(ctx, org, row.id);
@@ -127,7 +121,7 @@ function toTriggerLabels(ctx: Context, org: OrgId, labels: ExperimentRequest["tr
     );
     return [...new Set(ids)];
   };
-  const { should, shouldNot } = { should: idsOf("should"), shouldNot: idsOf("shouldNot") };
+  const [should, shouldNot] = [idsOf("should"), idsOf("shouldNot")];
   const both = should.find((id) => shouldNot.includes(id));
   if (both !== undefined) throw invalidField("triggering.shouldNot", `the prompt ${both} has both labels`);
   if (should.length + shouldNot.length === 0) throw invalidField("triggering", "names no prompt");

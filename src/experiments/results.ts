@@ -7,7 +7,7 @@ import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import { costOfRuns } from "../runs/spending.ts";
 import { aaRate, type NullBlock } from "../stats/aa-rate.ts";
-import { goalResultOf, infraFailuresOf, round, roundP } from "../stats/repeats.ts";
+import { goalResultOf, isInfraFailure, round, roundP } from "../stats/repeats.ts";
 import { analyzeExperiment, type ExperimentAnalysis } from "./analysis.ts";
 import { findEqualArm } from "./design.ts";
 import type { Experiment, ExperimentRun } from "./schema.ts";
@@ -40,7 +40,7 @@ export const costOf = ({ db }: Context, row: ExperimentRow): number =>
   costOfRuns(db, db.select({ id: experimentRuns.runId }).from(experimentRuns).where(ofExperiment(row)));
 
 /** The runs of an experiment that have ended, in the order in which they were requested. */
-export function listEndedRuns({ db }: Context, row: ExperimentRow): (ExperimentRun & { isRuleBased: boolean })[] {
+export function listEndedRuns({ db }: Context, row: ExperimentRow): ExperimentRun[] {
   const { block, arm, treatment } = experimentRuns;
   const { id: runId, promptId, agent, failureCause } = runs;
   const { slug, outcome, score, metrics } = reports;
@@ -56,14 +56,13 @@ export function listEndedRuns({ db }: Context, row: ExperimentRow): (ExperimentR
     .orderBy(asc(runs.id))
     .all()
     .map(({ treatment, failureCause, outcome, ...run }) => {
-      const { promptId, agent, score, seconds, costUsd } = run;
+      const { promptId, score, seconds, costUsd } = run;
       const report = outcome === null ? null : { outcome, score, seconds, costUsd };
       const goal = goalResultOf({ failureCause, report });
-      const hasFailed = infraFailuresOf([{ failureCause }]) > 0 || (report === null && goal === null);
+      const hasFailed = isInfraFailure({ failureCause }) || (report === null && goal === null);
       const contamination = typeof treatment?.met === "string" ? "contaminated" : null;
       return {
         ...run,
-        isRuleBased: isRuleBased(agent),
         success: goal === null || goal === "unclear" ? null : goal === "met",
         excluded: hasFailed ? "failed" : contamination,
         offered: treatment?.offered ?? null,
@@ -92,16 +91,21 @@ function hasTriggered({ triggering }: ExperimentRow, treatment: Treatment | null
 export function analyzeRuns(ctx: Context, row: ExperimentRow): ExperimentAnalysis {
   const ended = listEndedRuns(ctx, row);
   const [base = "", ...others] = row.arms.map(({ name }) => name);
-  const isDeterministic = ended.length > 0 && ended.every((run) => run.isRuleBased);
+  const isDeterministic = areRuleBased(ended);
+  // The analysis of runs that never vary treats equal repeats as one itself.
   const runs = isDeterministic ? ended : withOneSuccess(ended);
   return rounded(analyzeExperiment({ base, arms: [base, ...others], seed: row.seed, isDeterministic }, runs));
 }
 
+/** Whether there are runs, and all of them by agents that always do the same. */
+export const areRuleBased = (ended: ExperimentRun[]): boolean =>
+  ended.length > 0 && ended.every(({ agent }) => isRuleBased(agent));
+
 /** The runs in which the equal repeats of a rule-based agent tell only once, by their first one, whether it reached the goal of a prompt in an arm. */
-function withOneSuccess(ended: ReturnType<typeof listEndedRuns>): ReturnType<typeof listEndedRuns> {
+function withOneSuccess(ended: ExperimentRun[]): ExperimentRun[] {
   const judgedCells = new Set<string>();
   return ended.map((run) => {
-    if (!run.isRuleBased || run.excluded !== null || run.success === null) return run;
+    if (!isRuleBased(run.agent) || run.excluded !== null || run.success === null) return run;
     const cell = `${run.promptId} ${run.arm}`;
     if (judgedCells.has(cell)) return { ...run, success: null };
     judgedCells.add(cell);

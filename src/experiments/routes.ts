@@ -65,13 +65,7 @@ export const experimentRoutes = (ctx: Context) =>
       "/api/v1/experiments/:experimentId/runs",
       ({ request, params, query, set }) => {
         const runs = listEndedRuns(ctx, getExperimentRow(ctx, orgOf(request), params.experimentId));
-        return listResponse(
-          set,
-          paginate(
-            runs.map(({ isRuleBased: _, ...run }) => run),
-            pageOf(query),
-          ),
-        );
+        return listResponse(set, paginate(runs, pageOf(query)));
       },
       {
         params: path,

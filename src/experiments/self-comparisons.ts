@@ -9,7 +9,7 @@ import { driftOf } from "../stats/aa-drift.ts";
 import type { NullBlock } from "../stats/aa-rate.ts";
 import { findEqualArm } from "./design.ts";
 import { requestExperiment } from "./requests.ts";
-import { type ExperimentRow, gateRuns, listEndedRuns, nullBlocksOf } from "./results.ts";
+import { areRuleBased, type ExperimentRow, gateRuns, listEndedRuns, nullBlocksOf } from "./results.ts";
 
 const weekMs = 7 * 24 * 3600_000;
 /** Earlier comparisons of the same prompts that the newest one is held against. */
@@ -42,8 +42,7 @@ export function noteDrift(ctx: Context, tx: Tx, row: ExperimentRow): void {
 
 function findDrift(ctx: Context, row: ExperimentRow): ExperimentRow["drift"] {
   const blocks = nullBlocksOf(ctx, row);
-  const ended = listEndedRuns(ctx, row);
-  if (ended.length > 0 && ended.every((run) => run.isRuleBased)) return blocks.some(isDifferent) ? "explorer" : null;
+  if (areRuleBased(listEndedRuns(ctx, row))) return blocks.some(isDifferent) ? "explorer" : null;
   const earlier = ctx.db
     .select()
     .from(experiments)

@@ -37,20 +37,21 @@ export function toRegradeRow(ctx: Context, org: OrgId, input: RegradeRequest): R
         `Invalid judge: the price of ${judge} is unknown, so maxUsd cannot be enforced. Set its price in EVALD_MODEL_PRICES.`,
       );
   }
-  const counts = { graded: 0, unchanged: 0, withoutEvents: 0, failed: 0, spentUsd: 0, unpriced: 0 };
-  const endFields = { failureCause: null, failureDetail: null, createdAt, completedAt: null };
   const { hash } = gradingMethodologyOfRegrade(methodology, judge);
   const request = { promptId, since, until, methodology: methodology.id, judge, hash, repeats, maxUsd };
+  const noResults = { graded: 0, unchanged: 0, withoutEvents: 0, failed: 0, spentUsd: 0, unpriced: 0 };
+  const notEnded = { failureCause: null, failureDetail: null, completedAt: null };
   const row: RegradeRow = {
     id: ctx.newId(createdAt),
     orgId: org,
-    ...request,
-    ...counts,
-    ...endFields,
+    createdAt,
     status: "pending",
     batch: 1,
     cursor: "",
     total: 0,
+    ...request,
+    ...noResults,
+    ...notEnded,
   };
   return { ...row, total: db.select({ n: count() }).from(reports).where(reportsOfRegrade(row)).get()?.n ?? 0 };
 }

@@ -92,6 +92,7 @@ function toRegrade(ctx: Context, row: RegradeRow, status: Regrade["status"] = ro
   const { id, orgId, promptId, methodology, judge, repeats, maxUsd, failureCause, failureDetail } = row;
   const { total, graded, unchanged, withoutEvents, failed, unpriced, createdAt, completedAt } = row;
   const isPlanned = status === "planned";
+  // A plan counts those that are still to be judged as graded.
   const processed = unchanged + withoutEvents + (isPlanned ? 0 : graded + failed);
   const request = { promptId, methodology, judge, repeats, maxUsd };
   const counts = { total, graded, unchanged, withoutEvents, failed, unpriced };

@@ -50,6 +50,7 @@ async function regradeByStoredJudgment(
   id: SessionId,
   gradings: GradingRow[],
 ): Promise<RegradeOutcome> {
+  // Until a report is graded again, its only grading has its ID.
   const judging = gradings.find((grading) => grading.id === (report.gradingId ?? report.id))?.judging ?? null;
   const grade = await gradeSession(ctx, id, judging, methodology);
   if (grade === null) return { result: "failed" };

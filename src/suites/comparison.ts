@@ -31,7 +31,7 @@ export function compareSuite(ctx: Context, org: OrgId, suiteId: string): SuiteCo
   const runsByPrompt = new Map(members.map((member) => [member.prompt.id, readRuns(ctx, org, suite, member)]));
   const products = listProviders(ctx, org).filter(({ id }) => members.some(({ providerId }) => providerId === id));
   const results = listAgents([...runsByPrompt.values()].flat()).flatMap(({ agent, model }) => {
-    const rows = products.map(({ id: providerId, name }): ProductResult => {
+    const rows = products.map(({ id: providerId, name }) => {
       const ownMembers = members.filter((member) => member.providerId === providerId);
       const runsOf = (member: Member | undefined) =>
         (runsByPrompt.get(member?.prompt.id ?? "") ?? []).filter((run) => run.agent === agent && run.model === model);
@@ -117,7 +117,6 @@ function toResult(suite: Suite, members: Member[], runsOf: (member: Member | und
     share: judged === 0 ? null : rounded(wilson(reached, judged), 3),
     costUsd: medianToFirstSuccess(slots, "costUsd", 4),
     seconds: medianToFirstSuccess(slots, "seconds", 1),
-    standing: null,
   };
 }
 
@@ -152,16 +151,16 @@ const totalsOf = (slots: Totals[]): Totals => ({
 function medianToFirstSuccess(slots: { all: SuiteRunRow[] }[], name: "seconds" | "costUsd", digits: number) {
   const sums = slots.flatMap(({ all }) => {
     const firstSuccess = all.findIndex((run) => isReached(run) === true);
+    if (firstSuccess < 0) return [];
     const values = all.slice(0, firstSuccess + 1).map((run) => run[name]);
-    const isUnknown = values.length === 0 || values.includes(null);
-    return isUnknown ? [] : [values.reduce<number>((sum, value) => sum + (value ?? 0), 0)];
+    return values.includes(null) ? [] : [values.reduce<number>((sum, value) => sum + (value ?? 0), 0)];
   });
   const estimate = medianInterval(sums);
   return estimate && rounded(estimate, digits);
 }
 
 /** Products compared on the slots that both were judged on, with at least four runs each. `delta` is in percentage points. */
-function pairsOf(rows: ProductResult[]): TestedPair[] {
+function pairsOf(rows: Pick<ProductResult, "slots">[]): TestedPair[] {
   return rows.flatMap((a, i) =>
     rows.slice(i + 1).flatMap((b, offset): TestedPair[] => {
       const both = a.slots.flatMap((slot, at) => {
@@ -172,13 +171,14 @@ function pairsOf(rows: ProductResult[]): TestedPair[] {
       if (Math.min(first.judged, second.judged) < minRuns) return [];
       const p = fisherTest({ k: first.reached, n: first.judged }, { k: second.reached, n: second.judged });
       const delta = 100 * (second.reached / second.judged - first.reached / first.judged);
+      // Products stand where a matrix has agents.
       return [{ agents: [i, i + 1 + offset], delta, p }];
     }),
   );
 }
 
 /** Why a product was not compared with others; null: there is no other, or it was never judged. */
-function untestedStanding(rows: ProductResult[], own: number): ProductResult["standing"] {
+function untestedStanding(rows: Pick<ProductResult, "share">[], own: number): ProductResult["standing"] {
   const others = rows.some(({ share }, i) => share !== null && i !== own);
   return rows[own]?.share && others ? "too_few_runs" : null;
 }

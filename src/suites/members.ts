@@ -30,6 +30,7 @@ export function createSuitePrompts(ctx: Context, org: OrgId, suiteId: string, pr
   return transaction(ctx.db, () => {
     const prompts = suite.slots.map((slot) => {
       const { text, endGoal } = slot;
+      // A title is filled now, text and end goal by each run.
       const missing = templateVarsOf(text, endGoal, slot.title)?.find((name) => !Object.hasOwn(values, name));
       if (missing !== undefined) throw invalidField("values", `${slot.slot} needs a value for ${missing}`);
       const variables = templateVarsOf(text, endGoal) ?? [];
