@@ -313,6 +313,7 @@ export function assignSession(fleet: Fleet, worker: ConnectedWorker, order: Sess
     worker: worker.info.id,
     workerOrder: {
       service: fleet.service,
+      // No state before the next one lists it.
       since: fleet.stateNumber + 1,
       order: {
         ...rest,

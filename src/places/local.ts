@@ -269,8 +269,9 @@ async function openSandbox(
   const loginHosts = login === null ? [] : (description?.login?.hosts ?? []);
   const agentHosts = [...(description?.hosts ?? []), ...loginHosts];
   const blockedHosts = description?.blockedHosts ?? [];
+  // The task may be about a host of the agent's vendor.
   const runHosts = [...commonRun.docsUrls, ...commonRun.urls].flatMap((url) => URL.parse(url)?.hostname ?? []);
-  const vendorHosts = [...agentHosts, ...blockedHosts].filter((host) => !runHosts.includes(host));
+  const unreportedHosts = [...agentHosts, ...blockedHosts].filter((host) => !runHosts.includes(host));
   const { maxRequests: requests, maxBytesOut: bytesOut } = task.limits;
   const { repository } = task.workspace ?? {};
   const setupUrls = [...commonRun.urls, ...(repository ? [repository.url] : []), ...hostUrlsOfSecrets(checkSecrets)];
@@ -294,7 +295,7 @@ async function openSandbox(
           limits: { requests, bytesOut },
           // What an agent exchanges with its vendor is no part of its session.
           onEvent(event) {
-            if (!isRequestTo(vendorHosts, event)) onEgress(event);
+            if (!isRequestTo(unreportedHosts, event)) onEgress(event);
           },
         }),
         archive: await storeFile(join(storage, "archive.tar.gz"), archive),

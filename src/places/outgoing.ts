@@ -18,7 +18,7 @@ export const openOutgoing = (key: string, send: (message: FromWorker) => void) =
   /** Key of the session. */
   key,
   send,
-  /** Removes what Redis must not get. */
+  /** Removes what Redis must not get. The worker replaces it if the session has a login file. */
   redact: (line: Line): Line => line,
   /** Batches that the service has not taken yet. */
   batches: [] as Batch[],
@@ -49,6 +49,7 @@ export async function waitForRoom(outgoing: Outgoing): Promise<void> {
 /** The service has taken the batches up to this one. */
 export function confirmBatches(outgoing: Outgoing, number: number): void {
   outgoing.batches = outgoing.batches.filter((batch) => batch.number > number);
+  // The service ignores the batches after one that was lost.
   const [oldest] = outgoing.batches;
   if (oldest && oldest.sentAt < performance.now() - resendMs)
     for (const batch of outgoing.batches) sendBatch(outgoing, batch);

@@ -90,6 +90,7 @@ export function callScriptsByDigest({ jobs }: RedisConnections): void {
             connection.call("EVALSHA", digest, numberOfKeys, ...(args.flat() as (string | Buffer | number)[])),
         });
       },
+      // For connections on which it waits, BullMQ duplicates this one.
       duplicate: (...options: Parameters<typeof duplicate>) => change(duplicate.apply(connection, options)),
     });
   change(jobs);

@@ -29,8 +29,8 @@ export function withoutPrivateKeys(text: string): string {
  * end, or until a line that can't be part of a key.
  */
 export function createKeyStreams() {
-  /** By stream: how many lines may follow, or the start of a marker at the end of the last text. */
-  const openKeys = new Map<string, { lines: number; tail: string }>();
+  /** By stream: how many lines of a key may follow; or the start of the marker of one, with which the last text ended. */
+  const openKeys = new Map<string, { lines: number; markerStart: string }>();
 
   /** How far the text continues a key of at most so many more lines, and how many may follow; 0 if the key ended there. */
   function readKeyBody(text: string, lines: number): { length: number; lines: number } {
@@ -53,17 +53,16 @@ export function createKeyStreams() {
     openKeys.delete(stream);
     const body = state && state.lines > 0 ? readKeyBody(text, state.lines) : { length: 0, lines: 0 };
     const [keyText, rest] = [text.slice(0, body.length), text.slice(body.length)];
-    const storedTail = state?.tail ?? "";
-    const tailAndRest = storedTail + rest;
-    const start = [...tailAndRest.matchAll(keyStart)].at(-1);
-    const startEnd = start ? start.index + start[0].length : -1;
-    const isOpen = start !== undefined && !keyEnd.test(tailAndRest.slice(startEnd));
-    const tail = isOpen ? "" : (/-----B?E?G?I?N? ?[A-Z0-9 ]{0,52}-{0,4}$/.exec(tailAndRest.slice(-80))?.[0] ?? "");
+    const storedStart = state?.markerStart ?? "";
+    const unread = storedStart + rest;
+    const marker = [...unread.matchAll(keyStart)].at(-1);
+    const isOpen = marker !== undefined && !keyEnd.test(unread.slice(marker.index + marker[0].length));
+    const markerStart = isOpen ? "" : (/-----B?E?G?I?N? ?[A-Z0-9 ]{0,52}-{0,4}$/.exec(unread.slice(-80))?.[0] ?? "");
     const lines = isOpen ? maxLines : body.lines;
-    if (lines > 0 || tail !== "") openKeys.set(stream, { lines, tail });
+    if (lines > 0 || markerStart !== "") openKeys.set(stream, { lines, markerStart });
     if (openKeys.size > maxOpen) openKeys.delete(openKeys.keys().next().value!);
-    // The start of the marker is stored already.
-    const isSplit = isOpen && start.index < storedTail.length;
+    // The start of the marker has been sent on already, so `withoutPrivateKeys` can't find it.
+    const isSplit = isOpen && marker.index < storedStart.length;
     return (keyText.trim() === "" ? keyText : redactedText) + (isSplit ? redactedText : rest);
   };
 }

@@ -61,6 +61,7 @@ function withoutNamedSecrets(text: string): string {
     namedShape.lastIndex = from;
     if (value.length < minValueLength || !isNamedSecret({ before, name, separator, value, after })) continue;
     output += text.slice(doneUntil, from) + redactedText;
+    // A value that is longer than `namedShape` reads goes on.
     valueRest.lastIndex = end;
     doneUntil = end + (value.length === maxValueLength ? (valueRest.exec(text)?.[0].length ?? 0) : 0);
     namedShape.lastIndex = doneUntil;
