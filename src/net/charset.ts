@@ -19,7 +19,7 @@ export function findWrongCharset(body: Uint8Array, contentType: string | null): 
   if (actual !== null) return { declared, actual };
   if (body.every((byte) => byte < 0x80)) return null;
   const utf8Text = new TextDecoder().decode(body);
-  // The text may contain the replacement character itself.
+  // The text may contain the replacement character itself, whose bytes are “ï¿½” in Latin-1.
   const shownCount = new TextDecoder("latin1").decode(body).split("ï¿½").length - 1;
   const invalidCount = utf8Text.split("\ufffd").length - 1 - shownCount;
   // Nearly all pages that aren't in UTF-8 are in windows-1252, which includes Latin-1.
@@ -32,7 +32,7 @@ export function findWrongCharset(body: Uint8Array, contentType: string | null): 
   return invalidCount === 0 && beyondAsciiCount >= minCharacters ? { declared, actual: "utf-8" } : null;
 }
 
-/** UTF-16 if half of the bytes, those of one order, are the zeros that it has in ASCII text; null if not. */
+/** UTF-16 if many of the bytes, those of one order, are the zeros that it has in ASCII text; null if not. */
 function utf16Of(body: Uint8Array): string | null {
   const zeros = [0, 0];
   body.forEach((byte, index) => {
@@ -40,7 +40,8 @@ function utf16Of(body: Uint8Array): string | null {
   });
   const [even, odd] = zeros as [number, number];
   const most = Math.max(even, odd);
-  return most >= minCharacters && most > body.length / 3 ? (odd > even ? "utf-16le" : "utf-16be") : null;
+  if (most < minCharacters || most <= body.length / 3) return null;
+  return odd > even ? "utf-16le" : "utf-16be";
 }
 
 /** Characters that windows-1252 has in place of the control characters of Latin-1, by their bytes. */

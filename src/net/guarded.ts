@@ -96,14 +96,7 @@ export const managedHeaders = [
   "accept-encoding",
 ];
 /** Headers that hold no credentials, as all others may: APIs have their own names for those. */
-const harmlessHeaders = new Set([
-  "accept",
-  "accept-encoding",
-  "accept-language",
-  "content-type",
-  "range",
-  "user-agent",
-]);
+const harmlessHeaders = "accept accept-encoding accept-language content-type range user-agent".split(" ");
 
 /**
  * The only client for URLs supplied by users. http(s) only, no user info, ports 80 and 443 unless allowed, every resolved address
@@ -206,7 +199,7 @@ function toRedirected({ method, url, headers, body }: Outgoing, status: number, 
   return {
     method: becomesGet ? "GET" : method,
     url: next,
-    headers: next.origin === url.origin ? headers : selectHeaders(headers, (name) => harmlessHeaders.has(name)),
+    headers: next.origin === url.origin ? headers : selectHeaders(headers, (name) => harmlessHeaders.includes(name)),
     body: becomesGet ? undefined : body,
   };
 }

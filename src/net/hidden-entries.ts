@@ -81,15 +81,15 @@ const isEntryOfHidden = (entry: unknown, isHidden: IsHidden): boolean =>
 function toSections(lines: string[]): string[][] {
   const sections: string[][] = [[]];
   let openFence: string | null = null;
-  let isFrontMatter = false;
+  /** Whether the section begins with front matter, whose heading comes later. */
+  let awaitsHeading = false;
   for (const [i, line] of lines.entries()) {
     const [, mark = ""] = fence.exec(line) ?? [];
     const startsFrontMatter = line.trim() === "---" && sourceLine.test((lines[i + 1] ?? "").slice(0, sourceChars));
-    // The heading that follows front matter belongs to the same section.
-    const startsSection = startsFrontMatter || (heading.test(line) && !isFrontMatter);
+    const isHeading = heading.test(line);
+    const startsSection = startsFrontMatter || (isHeading && !awaitsHeading);
     if (openFence === null && startsSection) sections.push([]);
-    if (startsFrontMatter) isFrontMatter = true;
-    else if (heading.test(line)) isFrontMatter = false;
+    awaitsHeading = startsFrontMatter || (awaitsHeading && !isHeading);
     if (openFence === null) openFence = mark || null;
     else if (mark.startsWith(openFence)) openFence = null;
     sections.at(-1)?.push(line);
@@ -114,8 +114,11 @@ function linksIn(line: string): Link[] {
   const marks = /\[|\]\(/g;
   let start = -1;
   for (let mark = marks.exec(line); mark !== null; mark = marks.exec(line)) {
-    if (mark[0] === "[") start = mark.index;
-    if (mark[0] === "[" || start < 0) continue;
+    if (mark[0] === "[") {
+      start = mark.index;
+      continue;
+    }
+    if (start < 0) continue;
     const close = line.indexOf(")", mark.index);
     if (close < 0) break;
     const [url = ""] = line

@@ -163,11 +163,11 @@ async function readBody(response: http.IncomingMessage, options: RequestOptions)
     new GuardError("too_large", url.href, `${url.host} sent a body larger than the limit of ${maxBytes} bytes`);
   const { "content-length": length, "content-encoding": encoding = "" } = response.headers;
   const isEmpty = method === "HEAD" || response.statusCode === 204 || response.statusCode === 304 || length === "0";
-  const codings = encoding
+  const codings = (isEmpty ? "" : encoding)
     .toLowerCase()
     .split(",")
     .map((coding) => coding.trim())
-    .filter((coding) => !isEmpty && coding !== "" && coding !== "identity")
+    .filter((coding) => coding !== "" && coding !== "identity")
     .reverse();
   if (!isEmpty && codings.length === 0 && Number(length) > maxBytes && !cutsBody) throw tooLarge();
   const source = decode(response, codings, url);
@@ -178,9 +178,9 @@ async function readBody(response: http.IncomingMessage, options: RequestOptions)
     if (size > maxBytes && !cutsBody) throw tooLarge();
     chunks.push(chunk);
     // Leaving the loop closes the connection.
-    if (size > maxBytes) return new Uint8Array(Buffer.concat(chunks).subarray(0, maxBytes));
+    if (size > maxBytes) break;
   }
-  return new Uint8Array(Buffer.concat(chunks));
+  return new Uint8Array(Buffer.concat(chunks).subarray(0, maxBytes));
 }
 
 function decode(response: Readable, codings: string[], url: URL): Readable {
