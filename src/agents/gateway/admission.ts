@@ -94,9 +94,10 @@ function findReachedLimit(account: CallAccount, states: BudgetState[]): string |
   return null;
 }
 
-function reportReachedLimit({ run, reportedReachedLimits }: CallAccount, limit: Omit<LimitEvent, "type">): void {
+function reportReachedLimit(
+  { run, reportedReachedLimits }: CallAccount,
+  limit: { limit: string; unit: string; value: number },
+): void {
   if (!reportedReachedLimits.has(limit.limit)) run.onEvent({ type: "limit", ...limit });
   reportedReachedLimits.add(limit.limit);
 }
-
-type LimitEvent = { type: "limit"; limit: string; unit: string; value: number };

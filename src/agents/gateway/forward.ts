@@ -22,14 +22,8 @@ type CallOptions = {
 };
 
 const maxErrorChars = 64 * 1024;
-const responseHeaders = [
-  "content-type",
-  "retry-after",
-  "retry-after-ms",
-  "x-should-retry",
-  "request-id",
-  "x-request-id",
-];
+/** Headers of the provider that the client gets. */
+const responseHeaders = "content-type retry-after retry-after-ms x-should-retry request-id x-request-id".split(" ");
 
 /** A call in progress. */
 type Call = {

@@ -2,7 +2,7 @@ import { parseObject } from "../fields.ts";
 import { type Admission, admitCall } from "./admission.ts";
 import type { CallAccount } from "./call-account.ts";
 import { type CallOutcome, forward, refusalResponse } from "./forward.ts";
-import { limitOutput, type RequestedOutput, readRequestedOutput } from "./output-limit.ts";
+import { addOutputLimit, lowerOutputLimit, type RequestedOutput, readRequestedOutput } from "./output-limit.ts";
 import type { Need } from "./reserves.ts";
 import { likelyInputTokens, maxInputTokens } from "./token-estimate.ts";
 import {
@@ -143,15 +143,18 @@ async function send(
     forward(request, model, { headers, clientSignal, silenceMs, drainMs, onEnd: onOutcome });
   const affordable = Math.max(1, Math.floor(admission.output / answers));
   if (affordable >= (maxTokens ?? highestOutput)) return await attempt(call);
-  if (maxTokens !== null) return await attempt(limitOutput(call, model.provider, affordable));
-  for (let limit = Math.min(affordable, account.maxOutput); ; limit = account.maxOutput) {
+  if (maxTokens !== null) return await attempt(lowerOutputLimit(call, affordable));
+  for (;;) {
+    const limit = Math.min(affordable, account.maxOutput);
+    const limitedCall = addOutputLimit(call, model.provider, limit);
     const smaller = smallerOutputs.find((each) => each < limit);
+    if (smaller === undefined) return await attempt(limitedCall);
     let isTooHigh = false;
-    const response = await attempt(limitOutput(call, model.provider, limit), (outcome) => {
-      isTooHigh = smaller !== undefined && rejectsOutputLimit(outcome);
+    const response = await attempt(limitedCall, (outcome) => {
+      isTooHigh = rejectsOutputLimit(outcome);
       if (!isTooHigh) onEnd(outcome);
     });
-    if (!isTooHigh || smaller === undefined) return response;
+    if (!isTooHigh) return response;
     account.maxOutput = smaller;
   }
 }

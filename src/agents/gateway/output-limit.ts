@@ -52,8 +52,8 @@ function listConfigs(body: Fields): [path: string, fields: Fields | null][] {
   ];
 }
 
-/** The request with at most this many tokens in each answer: every limit is lowered to it, and added if there is none. */
-export function limitOutput(request: ModelRequest, provider: ModelProvider, maxTokens: number): ModelRequest {
+/** A request that limits its output, with every limit lowered to at most this many tokens in each answer. */
+export function lowerOutputLimit(request: ModelRequest, maxTokens: number): ModelRequest {
   const { format, body } = request;
   const lower = (fields: Fields): Fields =>
     mapFields(fields, (name, value) =>
@@ -62,13 +62,16 @@ export function limitOutput(request: ModelRequest, provider: ModelProvider, maxT
   const limitedBody = mapFields(lower(body), (name, value) =>
     configField.test(name) && value != null ? lower(object(value)) : value,
   );
-  const requested = readRequestedOutput(request);
-  if ("field" in requested || requested.maxTokens !== null)
-    return { ...request, body: fitThinking(format, limitedBody) };
+  return { ...request, body: fitThinking(format, limitedBody) };
+}
+
+/** A request that doesn't limit its output, with a limit of this many tokens in each answer. */
+export function addOutputLimit(request: ModelRequest, provider: ModelProvider, maxTokens: number): ModelRequest {
+  const { format, body } = request;
   const addedLimit = { [addedFields[format](provider)]: maxTokens };
-  if (format !== "gemini") return { ...request, body: { ...limitedBody, ...addedLimit } };
+  if (format !== "gemini") return { ...request, body: { ...body, ...addedLimit } };
   const config = Object.keys(body).find((name) => configField.test(name)) ?? "generationConfig";
-  return { ...request, body: { ...limitedBody, [config]: { ...object(limitedBody[config]), ...addedLimit } } };
+  return { ...request, body: { ...body, [config]: { ...object(body[config]), ...addedLimit } } };
 }
 
 const mapFields = (fields: Fields, change: (name: string, value: unknown) => unknown): Fields =>

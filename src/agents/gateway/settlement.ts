@@ -45,9 +45,10 @@ function settleAnswer(
   const { model, onEvent } = run;
   const { usage, isComplete, error } = summary;
   const name = summary.model ?? model.name;
-  const costUsd = usage && isComplete ? priceOf(usage, summary.model, model) : null;
+  const finalUsage = isComplete ? usage : null;
+  const costUsd = finalUsage && priceOf(finalUsage, summary.model, model);
   const isFromModel = summary.model !== null || cutReason !== null;
-  const likelyUsage = (usage && isComplete) || !isFromModel ? null : estimateUsage(summary, likelyInput);
+  const likelyUsage = finalUsage === null && isFromModel ? estimateUsage(summary, likelyInput) : null;
   const estimate = likelyUsage && {
     inputTokens: likelyUsage.input,
     outputTokens: likelyUsage.output,
@@ -74,17 +75,13 @@ function settleAnswer(
     costUsd,
     ...(estimate && { estimate }),
   });
-  if (!usage || !isComplete) {
+  if (finalUsage === null) {
     const text = `The response of ${name} did not report its token usage, so the cost of this call is unknown.`;
     onEvent({ type: "message", text });
   } else if (costUsd === null) reportUnknownPrice(account, name);
   if (!usage && isComplete)
     failWithoutPrice(account, `${name} does not report token usage`, "use a server that reports it");
-  const incompleteReason =
-    !usage && summary.model === null
-      ? `the response is not from a model API; check the base URL ${model.baseUrl}`
-      : "the response ended early";
-  const problem = error ?? cutReason ?? (isComplete ? null : incompleteReason);
+  const problem = error ?? cutReason ?? findIncompleteness(summary, model);
   if (problem === null) {
     account.failures = 0;
     account.lastFailure = null;
@@ -93,6 +90,14 @@ function settleAnswer(
       code: "model_answer_incomplete",
       subject: model.id,
     });
+}
+
+/** Why a response that was neither an error nor cut off is incomplete; null if it isn't. */
+function findIncompleteness({ usage, model, isComplete }: ResponseSummary, { baseUrl }: ModelAccess): string | null {
+  if (isComplete) return null;
+  return usage === null && model === null
+    ? `the response is not from a model API; check the base URL ${baseUrl}`
+    : "the response ended early";
 }
 
 /** What a call has probably used whose response did not say so, or was cut before it did. Never less than it has reported. */
