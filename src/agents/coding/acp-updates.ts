@@ -50,7 +50,7 @@ export const createUpdateState = (readTerminal: UpdateState["readTerminal"]): Up
 });
 
 /** Updates that say nothing about the session. */
-const updatesWithoutNews = /^(user_message_chunk|notice|usage_update|compaction_\w+|\w+_(mode_)?update)$/;
+const updatesWithoutNews = /^(user_message_chunk|notice|compaction_\w+|\w+_(mode_)?update)$/;
 
 /** Turns a session update into events. Messages come in pieces, and calls in several updates. */
 export function parseUpdate(update: Fields, state: UpdateState): AgentEvent[] {
@@ -60,7 +60,7 @@ export function parseUpdate(update: Fields, state: UpdateState): AgentEvent[] {
   if (kind === "tool_call" || kind === "tool_call_update") return parseCall(update, state);
   if (kind === "plan") return parsePlan(update, state);
   if (kind === "usage_update") state.costUsd = number(object(update.cost).amount) ?? state.costUsd;
-  if (!updatesWithoutNews.test(kind)) state.unknown.add(kind);
+  else if (!updatesWithoutNews.test(kind)) state.unknown.add(kind);
   return [];
 }
 

@@ -11,25 +11,23 @@ const mib = 1024 * 1024;
 /** A coding agent that may be installed on this machine. Each check looks for it on `path`. */
 export function createCodingAgent(preset: Preset, { path }: { path: string }): Agent {
   const { id, name, providers, memoryMb, revision, hosts, blockedHosts } = preset;
-  const firstRequestTokens = preset.firstRequestTokens ?? undefined;
   const describe = () => {
     const program = findProgram(preset, path);
     // Like a new version, a changed preset may change what the agent does.
     const version = "missing" in program ? "none" : `${program.version}+${revision}`;
-    const modelProviders = Object.keys(providers) as ModelProvider[];
     return {
       id,
       version,
       model: null,
       kind: "model",
-      providers: modelProviders,
+      providers: Object.keys(providers) as ModelProvider[],
       lacks: canUseMcp(preset) ? [] : (["mcpServers"] as const),
       options: supportedOptions(preset),
       hosts,
       blockedHosts,
       ...(preset.login && { login: preset.login }),
       memoryBytes: memoryMb * mib,
-      firstRequestTokens,
+      firstRequestTokens: preset.firstRequestTokens ?? undefined,
     } as const;
   };
   return {

@@ -38,11 +38,10 @@ export function createContextDetector(
     );
   const receivedParts = new Set<string>();
   let requestCount = 0;
-
-  const readSkills = createReadDetector(skills, report);
+  const detectReadSkills = createReadDetector(skills, report);
 
   return (body: Fields): void => {
-    readSkills(body);
+    detectReadSkills(body);
     const isComplete = requestCount > 0 && receivedParts.size === probes.size;
     if (isComplete || requestCount >= maxRequests) return;
     const previousCount = receivedParts.size;

@@ -23,9 +23,9 @@ const systemFolder = /^\/(usr|bin|sbin|lib\w*)\//;
 const semver = /(?<![\d.])\d+\.\d+\.\d+(?:-[\w.]+)?/;
 const versionTimeoutMs = 10_000;
 
-/** Finds an agent's program on a PATH. `missing` says why it can't run and how to install it. */
-export function findProgram(preset: Preset, path: string): InstalledProgram | { missing: string } {
-  const entry = which(preset.command, path);
+/** Finds an agent's program on a PATH, `searchPath`. `missing` says why it can't run and how to install it. */
+export function findProgram(preset: Preset, searchPath: string): InstalledProgram | { missing: string } {
+  const entry = which(preset.command, searchPath);
   if (entry === null) {
     const hint = preset.install === null ? "" : `; install it with: ${preset.install}`;
     return { missing: `not installed${hint}` };
@@ -53,10 +53,10 @@ export function findProgram(preset: Preset, path: string): InstalledProgram | { 
   const isVisible = systemFolder.test(program) || mounts.some((mount) => isBelow(program, mount));
   const pathInSandbox = isVisible ? program : program.replace(ownBind.from, ownBind.to);
   const binds = [...mounts.map((mount) => ({ from: mount, to: mount })), ...(isVisible ? [] : [ownBind])];
-  const node = isNodeScript(program) ? findNode(preset, path) : null;
+  const node = isNodeScript(program) ? findNode(preset, searchPath) : null;
   if (node && "missing" in node) return node;
   return {
-    version: manifest?.version ?? semver.exec(realPath)?.[0] ?? findVersion(program, path) ?? "unknown",
+    version: manifest?.version ?? semver.exec(realPath)?.[0] ?? findVersion(program, searchPath) ?? "unknown",
     path: entry,
     argv: node ? [node.pathInSandbox, pathInSandbox] : [pathInSandbox],
     binds: [...binds, ...(node?.binds ?? [])],
@@ -78,12 +78,12 @@ const isOfPackage = (packageName: string | null, manifest: Manifest | null, modu
 /** The Node.js that runs the script of an agent: its path in the sandbox, and what to mount there for it. */
 function findNode(
   { command, minNode }: Preset,
-  path: string,
+  searchPath: string,
 ): { pathInSandbox: string; binds: Bind[] } | { missing: string } {
-  const node = which("node", path);
+  const node = which("node", searchPath);
   if (node === null) return { missing: `${command} needs Node.js, which is not on PATH` };
   const nodePath = realpathSync(node);
-  const version = findVersion(nodePath, path);
+  const version = findVersion(nodePath, searchPath);
   const major = Number(/\d+/.exec(version ?? "")?.[0]);
   // Unknown on a machine that is too busy to answer in time.
   if (version !== null && major < minNode)
@@ -100,20 +100,20 @@ type InstalledAgent = { id: string; name: string } & (
 );
 
 /** Whether an agent is installed, and in which version. */
-export function findInstalled(preset: Preset, path: string): InstalledAgent {
+export function findInstalled(preset: Preset, searchPath: string): InstalledAgent {
   const { id, name } = preset;
-  const program = findProgram(preset, path);
+  const program = findProgram(preset, searchPath);
   if ("missing" in program) return { id, name, isInstalled: false, detail: program.missing };
   const { version } = program;
   return { id, name, isInstalled: true, version, path: program.path, isTested: isTested(preset, version) };
 }
 
 /** The files outside of the system's folders by which agents are found on a PATH, and run. */
-export function programFilesOf(presets: Preset[], path: string): ProgramFiles {
-  const programs = presets.map((preset) => findProgram(preset, path)).filter((program) => "argv" in program);
+export function programFilesOf(presets: Preset[], searchPath: string): ProgramFiles {
+  const programs = presets.map((preset) => findProgram(preset, searchPath)).filter((program) => "argv" in program);
   const files = [...new Set(programs.flatMap(({ binds }) => binds.map(({ from }) => from)))];
   const isMounted = (file: string) => files.some((folder) => isBelow(file, folder));
-  const node = which("node", path);
+  const node = which("node", searchPath);
   const entries = new Set([...programs.map((program) => program.path), ...(node === null ? [] : [node])]);
   const links = [...entries]
     .filter((entry) => !systemFolder.test(entry) && !isMounted(entry))
@@ -148,7 +148,7 @@ function isRequiredBy(packageName: string, requiredName: string, modulesFolder: 
 
 const isBelow = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`);
 
-const which = (command: string, path: string): string | null => Bun.which(command, { PATH: path });
+const which = (command: string, searchPath: string): string | null => Bun.which(command, { PATH: searchPath });
 
 /** The outermost `node_modules` around a file; null: none. */
 const findModulesFolder = (path: string): string | null => /^(.*?\/node_modules)\//.exec(path)?.[1] ?? null;
@@ -169,6 +169,7 @@ function findManifest(folder: string, modulesFolder: string): Manifest | null {
   return null;
 }
 
+/** The first executable that a pattern matches in one of the folders, or in the `node_modules` of one. */
 function findNativeProgram(glob: string, folders: string[]): string | null {
   for (const folder of folders)
     for (const cwd of [folder, join(folder, "node_modules")])
@@ -208,11 +209,11 @@ const versions = new Map<string, { version: string | null; until: number }>();
 const askAgainMs = 10 * 60_000;
 
 /** The version that a program reports; queried once per path, or every ten minutes if it does not answer in time. */
-export function findVersion(program: string, path: string): string | null {
+export function findVersion(program: string, searchPath: string): string | null {
   const cached = versions.get(program);
   if (cached && performance.now() < cached.until) return cached.version;
   const { stdout, exitedDueToTimeout } = Bun.spawnSync([program, "--version"], {
-    env: { PATH: path, HOME: "/nonexistent" },
+    env: { PATH: searchPath, HOME: "/nonexistent" },
     cwd: "/",
     stdio: ["ignore", "pipe", "ignore"],
     timeout: versionTimeoutMs,

@@ -130,7 +130,7 @@ async function forward(
     onEnd();
     return new Response(error, { status, headers: response.headers });
   }
-  if (isMain || !record.lastFailure?.isMain) record.lastFailure = null;
+  setLastFailure(record, isMain, null);
   if (isMain) record.answersSinceOverflow++;
   if (!body) {
     onEnd();
@@ -141,9 +141,13 @@ async function forward(
   return new Response(passOn(body, hooks), { status, headers: response.headers });
 }
 
-/** Adds a failed call. What fails beside the main conversation, such as a title, does not hide its failure. */
+/** Notes whether a call failed. One beside the main conversation, such as for a title, does not hide a failure of that. */
+function setLastFailure(record: ModelRecord, isMain: boolean, failure: ModelRecord["lastFailure"]): void {
+  if (isMain || !record.lastFailure?.isMain) record.lastFailure = failure;
+}
+
 function addFailure(record: ModelRecord, status: number, error: string, isMain: boolean): void {
-  if (isMain || !record.lastFailure?.isMain) record.lastFailure = { status, message: messageIn(error), isMain };
+  setLastFailure(record, isMain, { status, message: messageIn(error), isMain });
   record.isOverBudget ||= status === 402;
   if (!isMain || endingOfCall(status, error) !== "context_overflow") return;
   record.overflow = messageIn(error);

@@ -63,8 +63,8 @@ function findEnd({ reporter, record, result, wait }: EndedSession): SessionEnd {
   // The failed call of a title, say, ends no session that goes on.
   if (lastFailure && (lastFailure.isMain || hasFailed)) {
     const ending = endingOfCall(lastFailure.status, lastFailure.message);
-    const code = ending === "context_overflow" ? {} : { code: codeOfCall(lastFailure.status) };
-    if (ending !== null) return { ...toEnd(ending, lastFailure.message), ...code };
+    if (ending === "context_overflow") return toEnd(ending, lastFailure.message);
+    if (ending !== null) return { ...toEnd(ending, lastFailure.message), code: codeOfCall(lastFailure.status) };
   }
   if (wasCut(record)) return toEnd("cut_answer");
   if (stop !== null) return toEnd(stop);

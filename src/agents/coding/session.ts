@@ -43,6 +43,7 @@ const promptFile = ".evald/prompt.md";
 /** The longest text that Linux passes in one argument or variable. */
 const maxArgumentBytes = 128 * 1024 - 1;
 
+const systemPath = "/usr/local/bin:/usr/bin:/bin";
 /** Path of the login file in the sandbox of the agent. */
 const loginInSandbox = "/opt/agent/login";
 
@@ -255,14 +256,14 @@ function toSandboxCommand(
   const env = Object.fromEntries(
     Object.entries(settings.env).map(([name, value]) => [name, fillAsText(value, values)]),
   );
-  const variables = { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: home, TERM: "dumb", ...ownVariables };
+  const toVariables = (path: string) => ({ PATH: path, HOME: home, TERM: "dumb", ...ownVariables });
   const loginArguments = [preset.login?.file ?? "", preset.login?.copied ? "copy" : "link"];
   const command = {
     argv: ["sh", "-c", launchScript, "sh", stdinFile, ...loginArguments, ...files, "--", ...argv, ...args],
-    env: { ...variables, PATH: `${programBinFolder}:${variables.PATH}`, ...ownVariables, ...env },
+    env: { ...toVariables(`${programBinFolder}:${systemPath}`), ...env },
     binds: login === null ? binds : [...binds, { from: login, to: loginInSandbox }],
   };
-  return { command, variables };
+  return { command, variables: toVariables(systemPath) };
 }
 
 /** Sends the prompt to the agent and reads its output until it ends, exits or waits. Then kills everything it started. */

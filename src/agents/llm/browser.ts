@@ -283,12 +283,9 @@ async function fill(element: ElementHandle<Element>, text: string): Promise<void
   );
   if (options === null) return void (await element.asLocator().setTimeout(elementMs).fill(text));
   const option = options.find(({ label, value }) => label === text.trim() || value === text);
-  if (!option)
-    throw new Error(
-      `there is no such option; available options: ${options
-        .slice(0, 50)
-        .map(({ label }) => JSON.stringify(label))
-        .join(", ")}`,
-    );
+  if (!option) {
+    const labels = options.slice(0, 50).map(({ label }) => JSON.stringify(label));
+    throw new Error(`there is no such option; available options: ${labels.join(", ")}`);
+  }
   await element.select(option.value);
 }

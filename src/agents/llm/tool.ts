@@ -62,10 +62,8 @@ export async function createToolbox(
       const commonFields = { toolCallId, toolName, ...(providerOptions && { providerOptions }) };
       const call = { ...commonFields, type: "tool-call" as const, input: fields };
       if (!spec || problem !== null) {
-        const message = (problem ?? `there is no tool ${tool}; the tools are ${Object.keys(specs).join(", ")}`).slice(
-          0,
-          1000,
-        );
+        const reason = problem ?? `there is no tool ${tool}; the tools are ${Object.keys(specs).join(", ")}`;
+        const message = reason.slice(0, 1000);
         report({ type: "tool_result", id, tool, ok: false, output: { message } });
         return {
           call,

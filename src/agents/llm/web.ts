@@ -67,8 +67,8 @@ export function webTools(
       provenance,
       foundOn,
       purpose: "task" as const,
+      ...(options.body && { bytesOut: Buffer.byteLength(options.body) }),
     };
-    const upload = options.body ? { bytesOut: Buffer.byteLength(options.body) } : {};
     const startedAt = now();
     if (url.length > maxUrlChars)
       return { ok: false, kind: "refused", message: `the URL is longer than ${maxUrlChars} characters` };
@@ -81,7 +81,7 @@ export function webTools(
       const type = response.headers.get("content-type");
       const received = { mappedUrl, status, ms, bytes: body.length, contentType: type, error: null };
       const answeredBy = redirects.length > 0 && { answeredBy: response.url };
-      report({ ...event, ...upload, ...received, ...answeredBy, ...(edit && { edit }) });
+      report({ ...event, ...received, ...answeredBy, ...(edit && { edit }) });
       return { ok: true, response, type };
     } catch (error) {
       signal.throwIfAborted();
@@ -94,7 +94,7 @@ export function webTools(
         bytes: 0,
         contentType: null,
       };
-      report({ ...event, ...upload, ...failure, error: { kind, message } });
+      report({ ...event, ...failure, error: { kind, message } });
       return { ok: false, kind, message };
     }
   }
@@ -112,9 +112,9 @@ export function webTools(
       const message = `${url} has the content type ${outcome.type}, which is not text`;
       return { failure: { url, status, contentType: outcome.type, message } };
     }
-    const failure = { url, status, message: `${url} returned status ${status}`, text: shorten(page.markdown, 2000) };
-    if (status < 200 || status > 299) return { failure };
-    return { page, status };
+    if (status >= 200 && status <= 299) return { page, status };
+    const message = `${url} returned status ${status}`;
+    return { failure: { url, status, message, text: shorten(page.markdown, 2000) } };
   }
 
   return {
