@@ -64,11 +64,10 @@ export function createChildAgent(
     describe: () => agent.describe(),
     preflight: () => agent.preflight(),
     async *run(task, { signal, openEgress, allow, resources, checkSecrets }) {
-      const releaseSlot = await startSlots.take("");
+      const leaveSlot = firstCall(await startSlots.take(""));
       let egress: (EgressSocket & { close(): void }) | undefined;
       const endSession = beginSession();
       let child: AgentProcess | undefined;
-      const leaveSlot = firstCall(releaseSlot);
       // Until then its priority is normal, so that a new run does not wait for those in progress.
       const lowerPriority = firstCall(() => child?.lowerPriority());
       const { kind } = agent.describe();
@@ -154,7 +153,7 @@ async function* readChild(
     stopController.signal.throwIfAborted();
     const exit = await child.end("wait");
     stopController.signal.throwIfAborted();
-    if (!hasEnded && !hasReported && !child.hasRun())
+    if (!hasReported && !child.hasRun())
       throw new AgentFailure("agent_not_started", `the agent's process could not be started: ${child.stderrTail()}`, {
         retryable: true,
       });

@@ -28,10 +28,11 @@ export function closeHead(html: string): string {
   return /^<\/head\b/i.test(html.slice(at, at + 10)) ? html : `${html.slice(0, at)}</head>${html.slice(at)}`;
 }
 
-/** Where an element ends, from the end of its name on; -1 if it doesn't. `name` is null for one without content. */
+/** Where an element ends, from the end of its name on; -1 if it doesn't. `name` is undefined for one without content. */
 function endOfElement(html: string, at: number, name: string | undefined): number {
   const tagEnd = html.indexOf(">", at);
-  if (tagEnd < 0 || name === undefined) return tagEnd < 0 ? -1 : tagEnd + 1;
+  if (tagEnd < 0) return -1;
+  if (name === undefined) return tagEnd + 1;
   const endTag = new RegExp(`</${name}(?=[\\s/>])[^<>]*>`, "gi");
   endTag.lastIndex = tagEnd;
   return endTag.test(html) ? endTag.lastIndex : -1;
@@ -60,7 +61,7 @@ const blockEnds = /(?<!<\/(?:div|li|tr)>)(?<!\n(?:<\/\w+>){0,4})(?:<\/(?:div|li|
 
 const emptySpan = /<span[^<>]*><\/span>/gi;
 
-/** Empty elements are left out, because mdream takes a line break next to them for a space. */
+/** Empty elements are left out, also those around one, because mdream takes a line break next to them for a space. */
 const asLines = (block: string) =>
   block
     .replace(gutterCell, "$1")
@@ -78,9 +79,10 @@ export const breakCodeLines = (html: string): string =>
     .replace(/<div class="fragment">/g, '<pre class="fragment code">')
     .replace(/<\/div>(?=<!-- fragment -->)/g, "</pre>")
     .split(/(?=<pre[\s>])/i)
-    .map((part, at) => {
-      const end = at === 0 ? 0 : part.search(/<\/pre\b/i);
-      return end <= 0 ? part : asLines(part.slice(0, end)) + part.slice(end);
+    .map((part, index) => {
+      // The first part is what comes before all samples.
+      const end = index === 0 ? -1 : part.search(/<\/pre\b/i);
+      return end < 0 ? part : asLines(part.slice(0, end)) + part.slice(end);
     })
     .join("");
 

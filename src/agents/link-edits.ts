@@ -24,14 +24,14 @@ const rawTarget = /(?:\]\(\s*<?|href="|<|^ {0,3}\[[^\]]{1,300}\]:\s*<?|<loc>)([^
  */
 export function suggestLinkEdits(deadLinks: DeadLink[], pages: LinkSource[], listings: LinkSource[]): LinkEdit[] {
   if (deadLinks.length === 0) return [];
-  const links = pages.flatMap(({ markdown, url }) => markdownLinks(markdown, new Set(), [], url));
+  const links = pages.flatMap(listLinks);
   const pagesByKey = new Map(pages.map((page) => [pageKey(page.url), page]));
   // Most dead links have no correction.
   const edits = deadLinks.slice(0, maxEdits * 4).flatMap(({ url, foundOn }): LinkEdit[] => {
     const source = [...pages, ...listings].find((each) => pageKey(each.url) === pageKey(foundOn));
     const rawLink = source && findRawLink(url, source);
     if (!rawLink) return [];
-    const linkTexts = markdownLinks(source.markdown, new Set(), [], source.url).filter((link) => isSame(link.url, url));
+    const linkTexts = listLinks(source).filter((link) => isSame(link.url, url));
     const page = findIntendedPage(url, new Set(linkTexts.map(({ text }) => normalizeText(text))), pagesByKey, links);
     return page === null
       ? []
@@ -39,6 +39,9 @@ export function suggestLinkEdits(deadLinks: DeadLink[], pages: LinkSource[], lis
   });
   return edits.filter(({ found, expected }) => found !== expected).slice(0, maxEdits);
 }
+
+/** All links of a text, also those in code. */
+const listLinks = ({ markdown, url }: LinkSource) => markdownLinks(markdown, new Set(), [], url);
 
 const isSame = (a: string, b: string) => pageKey(a.replace(/#.*$/s, "")) === pageKey(b.replace(/#.*$/s, ""));
 
@@ -73,18 +76,18 @@ function findIntendedPage(
   const pageParts = [...pagesByKey.values()].map(({ url, title }) => ({ url, title, parts: partsOf(url) }));
   const similarPages = pageParts.filter(({ parts }) => parts.origin === dead.origin && dead.name.length > 3);
   const maxDifferences = dead.name.length < 8 ? 1 : 2;
-  const candidateUrls = [
-    links.filter(({ url, text }) => hasLinkText(text) && !isSame(url, deadUrl)).map(({ url }) => url),
-    pageParts
-      .filter(({ title }) => hasLinkText(title) || hasLinkText(title.split(/\s+[|–—·-]\s+/)[0] ?? ""))
-      .map(({ url }) => url),
-    similarPages.filter(({ parts }) => parts.name === dead.name).map(({ url }) => url),
-    similarPages
-      .filter(({ parts }) => parts.folder === dead.folder && isSimilar(parts.name, dead.name, maxDifferences))
-      .map(({ url }) => url),
+  const hasSimilarName = ({ folder, name }: typeof dead) =>
+    folder === dead.folder && isSimilar(name, dead.name, maxDifferences);
+  const matchesByKind: { url: string }[][] = [
+    links.filter(({ url, text }) => hasLinkText(text) && !isSame(url, deadUrl)),
+    pageParts.filter(({ title }) => hasLinkText(title) || hasLinkText(title.split(/\s+[|–—·-]\s+/)[0] ?? "")),
+    similarPages.filter(({ parts }) => parts.name === dead.name),
+    similarPages.filter(({ parts }) => hasSimilarName(parts)),
   ];
-  for (const urls of candidateUrls) {
-    const candidates = new Set(urls.flatMap((url) => pagesByKey.get(pageKey(url.replace(/#.*$/s, "")))?.url ?? []));
+  for (const matches of matchesByKind) {
+    const candidates = new Set(
+      matches.flatMap(({ url }) => pagesByKey.get(pageKey(url.replace(/#.*$/s, "")))?.url ?? []),
+    );
     const [onlyUrl] = candidates;
     if (onlyUrl !== undefined && candidates.size === 1 && !isSame(onlyUrl, deadUrl)) return onlyUrl;
   }

@@ -34,27 +34,26 @@ export function markdownLinks(
 ): DocLink[] {
   const lines = markdown.split("\n").map((line, index) => (inCode.has(index + 1) ? "" : line));
   const links: DocLink[] = [];
-  let headingCount = 0;
-  const add = (target: string, text: string, index: number, context: string) => {
+  const headingsByLine = new Map(headings.map(({ line, text }) => [line, text]));
+  let heading = "";
+  const add = (target: string, text: string, context: string) => {
     const address = decodeEntities(target.replace(/^<|>$/g, ""));
     if (!address || !URL.canParse(address, url)) return;
-    while (headingCount < headings.length && headings[headingCount]!.line <= index + 1) headingCount++;
-    const heading = headings[headingCount - 1]?.text ?? "";
     links.push({ url: new URL(address, url).href, text: plainText(text), context: plainText(context), heading });
   };
   const componentsByLine = Map.groupBy(componentLinks(lines), ({ index }) => index);
   for (const [index, raw] of lines.entries()) {
     if (links.length >= maxLinks) break;
+    heading = headingsByLine.get(index + 1) ?? heading;
     const line = raw.slice(0, maxLine).replace(/(`{1,3})[^`]{1,500}\1/g, (code) => code.replace(/[[\]()<>]/g, " "));
     const contextAt = (at: number) => contextOf(lines, index, at);
-    for (const { text, target, at } of inlineLinks(line)) add(target, text, index, contextAt(at));
+    for (const { text, target, at } of inlineLinks(line)) add(target, text, contextAt(at));
     for (const match of line.matchAll(/<a\s[^<>]{0,300}?href="([^"]{1,2000})"[^<>]{0,300}>([^<]{0,300})/gi))
-      add(match[1]!, match[2]!, index, contextAt(match.index));
-    for (const { target, text, context } of componentsByLine.get(index) ?? []) add(target, text, index, context);
-    for (const match of line.matchAll(/<(https?:\/\/[^\s<>]{1,2000})>/g))
-      add(match[1]!, "", index, contextAt(match.index));
+      add(match[1]!, match[2]!, contextAt(match.index));
+    for (const { target, text, context } of componentsByLine.get(index) ?? []) add(target, text, context);
+    for (const match of line.matchAll(/<(https?:\/\/[^\s<>]{1,2000})>/g)) add(match[1]!, "", contextAt(match.index));
     const reference = /^ {0,3}\[([^\]^]{1,300})\]:\s*(\S{1,2000})/.exec(line);
-    if (reference) add(reference[2]!, reference[1]!, index, "");
+    if (reference) add(reference[2]!, reference[1]!, "");
   }
   return links;
 }
@@ -66,7 +65,8 @@ function componentLinks(lines: string[]): { index: number; target: string; text:
   let scannedChars = 0;
   return [...text.matchAll(/<([A-Z]\w{0,40})\s[^<>]{0,500}?href="([^"{\n]{1,2000})"/g)].map((match) => {
     const [tag, name, target = ""] = match;
-    for (; scannedChars < match.index; scannedChars++) if (text[scannedChars] === "\n") index++;
+    index += text.slice(scannedChars, match.index).split("\n").length - 1;
+    scannedChars = match.index;
     const component = text.slice(match.index, match.index + 1000);
     const isEmpty = /^[^<>]*\/>/.test(component.slice(tag.length));
     const end = isEmpty ? -1 : component.indexOf(`</${name}>`);

@@ -49,8 +49,9 @@ type Block = {
   /** The heading above it. */
   heading: string;
   isHeading: boolean;
-  /** Where its last element starts in its text. */
+  /** Where the last element in it starts in its text. */
   lastStart: number;
+  /** The last item, definition or cell in it, or else the element that it began with. */
   lastTag: string;
   /** Links in it, with the start and the end of their texts. */
   links: { link: DocLink; start: number; end: number }[];
@@ -199,7 +200,7 @@ function addText({ hidden, block }: State, text: string): void {
   if (block.text.length < maxBlock) block.text += text;
 }
 
-/** Whether a block goes on in an element. */
+/** Whether a block goes on in an element: a definition after its term, the cells of a row, and what an item or a cell begins with. */
 function continuesIn({ lastTag, text, lastStart }: Block, tag: string): boolean {
   if (tag === "dd") return lastTag !== "dd";
   if (tag === "td" || tag === "th") return true;

@@ -128,6 +128,7 @@ function enterElement(state: State, element: Element): void {
   element.onEndTag(() => {
     const hasText = state.charCount !== charCount;
     if (role === "tabpanel" && hasText) state.own.tabPanels++;
+    // A panel around an empty one isn't another empty one.
     const hasContent = hasText || state.own.images !== images || state.own.emptyPanels !== emptyPanels;
     if (isPanel && !hasContent) state.own.emptyPanels++;
     if (kind) state.open[kind]--;

@@ -59,11 +59,9 @@ export function createReader({ startUrls, productUrl }: Task) {
       const page = readPage(answeredBy, contentType, text);
       if (!isOk) return { page, events };
       const provenance = /\/llms(-full)?\.txt$/i.test(path) ? "llms.txt" : "link";
-      for (const link of page.links) learn(link.url, { provenance, foundOn: answeredBy });
-      if (provenance === "llms.txt") {
-        const urls = page.links.map((link) => link.url);
-        events.push(toPagesListedEvent(provenance, url, urls));
-      }
+      const urls = page.links.map((link) => link.url);
+      for (const each of urls) learn(each, { provenance, foundOn: answeredBy });
+      if (provenance === "llms.txt") events.push(toPagesListedEvent(provenance, url, urls));
       addPage(pagesRead, page);
       return { page, events };
     },

@@ -46,14 +46,14 @@ export async function setUpWorkspace(
 }
 
 /** Network access of the setup: the hosts of the run and of the repository. */
-function proxyOf({ setupEgress: setup }: SandboxResources, task: Task): SandboxProxy | null {
-  if (setup === null) return null;
+function proxyOf({ setupEgress }: SandboxResources, task: Task): SandboxProxy | null {
+  if (setupEgress === null) return null;
   const { repository } = task.workspace ?? {};
   const { names, routes } = runHostsOf({
     ...task,
     startUrls: [...task.startUrls, ...(repository ? [repository.url] : [])],
   });
-  return { ...setup, hosts: names, routes };
+  return { ...setupEgress, hosts: names, routes };
 }
 
 /** Reports how the agent changed its workspace, with the diff as an artifact, or nothing if it changed nothing. */

@@ -126,7 +126,7 @@ export async function runExchange(
     id: callId,
     ...toFields(policy, exchange, source),
     ms,
-    error: toError(failure),
+    error: failure && { kind: failure.kind, message: failure.message },
   });
   if (failure) answerFailure(client, exchange, failure);
 }
@@ -184,8 +184,6 @@ function toFields({ purpose, isMcp }: EgressPolicy, exchange: Exchange, source: 
     ...(isMcp(url) ? { provenance: "given" as const, foundOn: null, purpose: "mcp" as const } : { ...source, purpose }),
   };
 }
-
-const toError = (failure: GuardError | null) => failure && { kind: failure.kind, message: failure.message };
 
 function answerFailure(client: Output, { status }: Exchange, { kind, message }: GuardError): void {
   if (status !== null) disconnect(client);

@@ -44,6 +44,7 @@ export async function forwardRequest(policy: EgressPolicy, client: Client, callI
     // Compressed messages couldn't be read.
     if (isProduct) delete sent["sec-websocket-extensions"];
     const { edits } = policy;
+    // A client without a response asks for another protocol, so it gets no page that could be edited.
     if (edits && mayEdit(edits, method, url) && ("response" in client || isHidden(edits, url)))
       return forwardEdited(policy, exchange, { edits, client, target, headers: sent, addresses, socketPath });
     const upstream = openRequest({ url: target, method, headers: sent, addresses, socketPath, agent, connectMs });
@@ -100,12 +101,8 @@ async function forwardEdited(
     wantsBody: () => true,
   });
   exchange.edit = answer.edit ?? null;
-  const responseHeaders = recordResponse(
-    policy,
-    exchange,
-    { statusCode: answer.status, headers: toNodeHeaders(answer.headers) },
-    target,
-  );
+  const response = { statusCode: answer.status, headers: toNodeHeaders(answer.headers) };
+  const responseHeaders = recordResponse(policy, exchange, response, target);
   exchange.onChunk(Buffer.from(answer.body), "in");
   signal.throwIfAborted();
   if (!("response" in client)) return refuse(client, answer.status, "Not found");

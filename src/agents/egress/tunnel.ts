@@ -41,10 +41,10 @@ export async function openTunnelTo(
 /** Why a tunnel to a mapped host is refused; null if the urlMap does not map it. */
 function mappingObjection(mapping: Mapping, url: URL): string | null {
   const httpUrl = new URL(`http://${url.host}/`);
-  const mappedUrl = mapping.toMappedUrlWithoutTokens(url) ?? mapping.toMappedUrlWithoutTokens(httpUrl);
-  if (!mappedUrl) return null;
-  const alternative = mapping.toMappedUrlWithoutTokens(httpUrl) ? httpUrl.href : mappedUrl.href;
-  return `the urlMap of this run maps ${url.host} to another URL, which a tunnel cannot follow; request ${alternative} instead`;
+  const isHttpMapped = mapping.toMappedUrlWithoutTokens(httpUrl) !== null;
+  const alternative = isHttpMapped ? httpUrl : mapping.toMappedUrlWithoutTokens(url);
+  if (alternative === null) return null;
+  return `the urlMap of this run maps ${url.host} to another URL, which a tunnel cannot follow; request ${alternative.href} instead`;
 }
 
 /** Why a tunnel to a host is refused whose pages the run edits; null if it edits none. */

@@ -67,7 +67,7 @@ export async function openRelay(options: RelayOptions): Promise<Relay> {
   const forwardOptions = {
     egressPath: egress.path,
     sourceOf: reader.sourceOf,
-    // What a urlMap puts in place of a host is another one.
+    // The secrets of a host are not for the one that the urlMap puts in its place.
     fill: (headers: http.IncomingHttpHeaders, url: URL) =>
       mapping.toMappedUrl(url) === null ? fillHeaders(headers, url.host, secrets) : headers,
     onResponse: createPageWatch(task, reader, report),

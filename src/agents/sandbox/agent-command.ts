@@ -2,7 +2,7 @@ import { chownSync, existsSync, openSync, realpathSync, unlinkSync, writeSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ProgramFiles } from "../coding/program.ts";
-import { asNobody, type Bind, fileSystem, listEtcFiles, nobody } from "./bubblewrap.ts";
+import { asNobody, type Bind, bindsForNobody, fileSystem, listEtcFiles, nobody } from "./bubblewrap.ts";
 import { createDelegatedCgroup, type DelegatedCgroup } from "./control-group.ts";
 import { describeSandboxProblem, findSandboxProblem } from "./problems.ts";
 import { ownProgram } from "./sandbox.ts";
@@ -79,7 +79,7 @@ export function toSandboxCommand(
   const etcFiles = nesting ? listEtcFiles().slice(0, maxDescriptor - firstDescriptor + 1) : [];
   const options = [
     ...fileSystem(
-      asRoot ? binds.map((bind, i) => ({ ...bind, from: `/run/${i}` })) : binds,
+      asRoot ? bindsForNobody(binds) : binds,
       memoryBytes,
       nesting && {
         namespaces: nestingNamespaces,

@@ -109,9 +109,9 @@ async function openPort(bridgePort: BridgePort, onConnection: () => void): Promi
 }
 
 /** Connects a client to the socket of its port, or through a tunnel to a host. Throws if the proxy refuses the tunnel. */
-async function connect({ socket: path, ...port }: BridgePort, client: net.Socket): Promise<void> {
-  const { proxyToken, proxyUser = "run", hostname, hostPort } = port;
-  const authorization = `Basic ${Buffer.from(`${proxyUser}:${proxyToken}`).toString("base64")}`;
+async function connect(bridgePort: BridgePort, client: net.Socket): Promise<void> {
+  const { socket: path, hostname, hostPort } = bridgePort;
+  const authorization = authorizationOf(bridgePort);
   if (hostname !== undefined) {
     const server = await openTunnel({ path, target: `${hostname}:${hostPort}`, authorization });
     await splice(client, server);
@@ -120,9 +120,12 @@ async function connect({ socket: path, ...port }: BridgePort, client: net.Socket
   const server = net.connect({ path, allowHalfOpen: true });
   server.on("error", () => client.destroy());
   client.on("close", () => server.destroySoon());
-  const clientHead = proxyToken === undefined ? Buffer.alloc(0) : await readAuthorized(client, authorization);
+  const clientHead = authorization === undefined ? Buffer.alloc(0) : await readAuthorized(client, authorization);
   await splice(client, server, { clientHead });
 }
+
+const authorizationOf = ({ proxyToken, proxyUser = "run" }: BridgePort): string | undefined =>
+  proxyToken && `Basic ${Buffer.from(`${proxyUser}:${proxyToken}`).toString("base64")}`;
 
 /** Reads the first request line of a client, and what came with it, and adds the run's token. Throws if the line is too long. */
 async function readAuthorized(client: net.Socket, authorization: string): Promise<Buffer> {
@@ -160,16 +163,9 @@ function proxyVariables(port: number): Record<string, string> {
   const url = `http://127.0.0.1:${port}`;
   const loopbackHosts = "localhost,127.0.0.1,::1";
   const java = ["http", "https"].map((kind) => `-D${kind}.proxyHost=127.0.0.1 -D${kind}.proxyPort=${port}`).join(" ");
-  const proxies = [
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "npm_config_proxy",
-    "npm_config_https_proxy",
-  ];
+  const names = "HTTP_PROXY HTTPS_PROXY http_proxy https_proxy npm_config_proxy npm_config_https_proxy".split(" ");
   return {
-    ...Object.fromEntries(proxies.map((name) => [name, url])),
+    ...Object.fromEntries(names.map((name) => [name, url])),
     NO_PROXY: loopbackHosts,
     no_proxy: loopbackHosts,
     npm_config_noproxy: loopbackHosts,

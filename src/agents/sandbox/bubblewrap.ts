@@ -79,6 +79,10 @@ export function fileSystem(binds: Bind[], memoryBytes: number, nesting: NestingV
   ];
 }
 
+const pathForNobody = (position: number) => `/run/${position}`;
+/** The same files, from where `asNobody` makes them accessible. */
+export const bindsForNobody = (binds: Bind[]): Bind[] => binds.map((bind, i) => ({ ...bind, from: pathForNobody(i) }));
+
 /**
  * Root in a user namespace created by root can still write to much of /proc/sys, so sandboxes of root run as nobody. In
  * a separate mount namespace, root first makes the sandbox's files accessible to nobody, because their parent folders
@@ -87,7 +91,7 @@ export function fileSystem(binds: Bind[], memoryBytes: number, nesting: NestingV
 export function asNobody(bwrap: string, binds: Bind[]): string[] {
   return [
     ...[bwrap, ..."--unshare-pid --die-with-parent --cap-add ALL --dev-bind / / --tmpfs /run".split(" ")],
-    ...binds.flatMap(({ from }, i) => ["--bind", from, `/run/${i}`]),
+    ...binds.flatMap(({ from }, i) => ["--bind", from, pathForNobody(i)]),
     ...["--", "setpriv", "--reuid", `${nobody}`, "--regid", `${nobody}`, "--clear-groups", "--"],
   ];
 }

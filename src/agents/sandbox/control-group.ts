@@ -36,6 +36,7 @@ export function createCgroup(limits: SandboxLimits, extraBytes = 0): Cgroup | nu
   const name = newName();
   const { processes } = limits;
   const memoryBytes = limits.memoryBytes + extraBytes;
+  // Files whose names end in `?` may be missing.
   const v2 = prepareParents("cgroup2", "").map((parent) => () => {
     enableControllers(parent);
     const bounds = { "memory.max": memoryBytes, "memory.swap.max?": 0, "pids.max": processes };

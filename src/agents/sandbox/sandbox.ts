@@ -5,7 +5,7 @@ import { isCompiled } from "../../build.ts";
 import type { Workspace } from "../agent.ts";
 import { type LimitHit, type SandboxLimits, watch, workspaceLimitOf } from "./bounds.ts";
 import { type BridgePort, type BridgeRoute, bridgePorts, bridgeVariable } from "./bridge.ts";
-import { asNobody, type Bind, fileSystem, nobody } from "./bubblewrap.ts";
+import { asNobody, type Bind, bindsForNobody, fileSystem, nobody } from "./bubblewrap.ts";
 import { createCgroup } from "./control-group.ts";
 import { ownExecutable } from "./own-executable.ts";
 import {
@@ -145,7 +145,7 @@ export function runSandboxed(run: SandboxRun): SandboxProcess {
     ...(program && { [bridgeVariable]: descriptorOf(JSON.stringify(ports)) }),
   };
   const options = [
-    ...fileSystem(asRoot ? binds.map((bind, i) => ({ ...bind, from: `/run/${i}` })) : binds, limits.memoryBytes),
+    ...fileSystem(asRoot ? bindsForNobody(binds) : binds, limits.memoryBytes),
     ...(filter ? ["--seccomp", descriptorOf(filter)] : []),
     ...["--json-status-fd", descriptorOf(status)],
     ...Object.entries(generatedFiles(hosts)).flatMap(([path, text]) => ["--ro-bind-data", descriptorOf(text), path]),
