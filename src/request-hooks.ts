@@ -1,5 +1,5 @@
 import { databaseLocked, toAppError, unknownUrl } from "./app-error.ts";
-import { maxArchiveBytes } from "./archives/archive-check.ts";
+import { maxSiteBytes } from "./archives/archive-check.ts";
 import { untilUnlocked } from "./db/write-lock.ts";
 import { AppError, errorStatus, unavailable } from "./errors.ts";
 import { reportPaths } from "./field/routes.ts";
@@ -44,7 +44,7 @@ export function admitRequest({ ctx }: Service, request: Request, reply: Reply, a
   // The router would pass null to the route in place of a parameter that can't be decoded.
   if (decodePercent(fullPath) === null) throw unknownUrl();
   if (!isApi) return undefined;
-  refuseLargeBody(request, isUpload(request, path) ? maxArchiveBytes : undefined);
+  refuseLargeBody(request, isUpload(request, path) ? maxSiteBytes : undefined);
   return request.method !== "POST" && isMcp(path) ? refuseMethod() : undefined;
 }
 

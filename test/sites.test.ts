@@ -1,4 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
+import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -255,6 +256,21 @@ test("the page of a run with a site says that it read built docs, without a link
   const shown = (await owner.get(`/runs/${runId}`)).body;
   expect(shown).toContain(`Built docs ${archive.digest.slice(0, 12)}`);
   expect(shown).not.toContain("site.invalid");
+});
+
+test("a site may be larger than the files of a workspace, and both have a limit", async () => {
+  const app = testApp();
+  const folder = folderOf({});
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "random"), randomBytes(6 * 1024 * 1024));
+  const body = Buffer.from(Bun.spawnSync(["tar", "-czf", "-", "random"], { cwd: folder }).stdout);
+  const upload = async (kind: string, size: Buffer) => {
+    const headers = { "content-length": String(size.length) };
+    return (await app.send("POST", `/api/v1/archives?kind=${kind}`, { body: size, headers })).status;
+  };
+  expect(await upload("site", body)).toBe(201);
+  expect(await upload("workspace", body)).toBe(413);
+  expect(await upload("site", Buffer.concat([body, body, body]))).toBe(413);
 });
 
 test("files that a workspace starts with are kept, even if they were uploaded as a site before", async () => {

@@ -9,7 +9,7 @@ import { createFairQueue } from "../http/fair-queue.ts";
  * signatures need too.
  */
 const maxAtOnce = Math.max(1, Math.min(4, availableParallelism() - 1));
-/** Clients of one network that wait, and of all networks: three and thirty seconds of work of one core. */
+/** Clients of one network that wait, and of all networks: five and thirty seconds of work of one core. */
 const maxWaitingOfNetwork = 50;
 const maxWaiting = 300;
 

@@ -92,7 +92,7 @@ export function createDelegatedCgroup(uid: number | null): DelegatedCgroup | nul
 
 /**
  * In version 1, a group for CPU time, which its processes can't change; none if that isn't possible. Without it, Linux divides CPU time
- * between sessions (sched_autogroup), and every sandbox that the process starts is one more.
+ * between sessions of processes (sched_autogroup), and every sandbox that the process starts is one more.
  */
 function createCpuGroup(name: string): string[] {
   try {

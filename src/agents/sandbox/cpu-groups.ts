@@ -64,7 +64,7 @@ async function joinVersion1(parent: string): Promise<void> {
   process.on("exit", () => remove(folder));
 }
 
-/** With a parent, the group of this process already has one that contains those of the sessions, such as its systemd unit. */
+/** In version 2, the parent of the group that this process is in, such as its systemd unit, will contain the groups of sessions; the root has none. */
 async function joinVersion2(): Promise<void> {
   const [own, parent] = prepareParents("cgroup2", "");
   if (own === undefined) return;

@@ -231,7 +231,7 @@ function Posterior({ bisect: { posterior, commits, builds } }: { bisect: Bisect 
   const [, ...probabilities] = posterior;
   const largest = Math.max(...probabilities, 0.01);
   const width = chartWidth / probabilities.length;
-  const best = probabilities.indexOf(largest);
+  const best = probabilities.indexOf(Math.max(...probabilities));
   const triedIndices = builds.flatMap(({ commit, skipped }) => (skipped === null ? [commits.indexOf(commit)] : []));
   return (
     <>
