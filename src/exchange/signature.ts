@@ -39,12 +39,15 @@ export const signExport = (secretKey: Uint8Array, header: string, checksum: Chec
 export function isSignatureValid({ publicKey, signature }: Signature, header: string, checksum: Checksum): boolean {
   if (!isPublicKey(publicKey)) return false;
   const key = Buffer.concat([publicHead, Buffer.from(publicKey.slice(keyPrefix.length), "base64")]);
+  const signatureBytes = Buffer.from(signature, "base64");
+  // The last character of base64 has bits that decoding ignores: without this, it could be changed.
+  if (signatureBytes.toString("base64") !== signature) return false;
   try {
     return verify(
       null,
       messageOf(header, checksum),
       createPublicKey({ key, format: "der", type: "spki" }),
-      Buffer.from(signature, "base64"),
+      signatureBytes,
     );
   } catch {
     // The bytes are no point of the curve.

@@ -58,7 +58,11 @@ const samples: Record<string, RegExp[]> = {
     /^0\n$/,
     /^report\.jsonl\nverified\n$/,
   ],
-  "gates.md": [/^## \S.*Error codes\n/, /^\{\n {2}"status": "running",[\s\S]*"warnings": \[/, /^\{\n {2}"verdict": /],
+  "gates.md": [
+    /^## \S.*Error codes\n/,
+    /^\{\n {2}"status": "(running|passed)",[\s\S]*"warnings": \[/,
+    /^\{\n {2}"verdict": /,
+  ],
   "history.md": [
     /^$|^\{\n {2}"kind": "/,
     /^$|^(high|medium|low)\t(new|open)\t\d+ of \d+\t/,

@@ -116,6 +116,16 @@ describe("the export of a run", () => {
     expect(unnoticed).toEqual([]);
   });
 
+  test("is not verified with another spelling of the same signature", () => {
+    const content = readFileSync(file, "utf8");
+    // The last character before the padding has four bits that decoding ignores.
+    const respelled = content.replace(/(?<="signature":"[^"]*)[AQgw](?==="\}\s*$)/, (last) =>
+      String.fromCharCode(last.charCodeAt(0) + 1),
+    );
+    expect(respelled).not.toBe(content);
+    expect(verification(respelled)).toMatchObject({ signature: "invalid" });
+  });
+
   test("is not verified if rows were changed and the checksum was made right", () => {
     const raise = (rows: string) => rows.replace(/("type":"report".*?"score":)\d+(\.\d+)?/, "$199.9");
     expect(verification(forged(raise, null))).toMatchObject({
