@@ -377,7 +377,10 @@ describe("sign-in attempts", () => {
       browse(app).post("/sign-in", { email: account, password: "x" }, { "x-forwarded-for": `203.0.113.${i}` });
     const own = await Promise.all(Array.from({ length: 12 }, (_, i) => attempt("eve@example.com", i)));
     expect(own.filter(({ status }) => status === 429).length).toBe(2);
-    const others = await Promise.all(Array.from({ length: 60 }, (_, i) => attempt(`a${i}@example.com`, 1)));
+    // More than fail on one network where addresses are trusted, but never as many as may wait for their turn.
+    const attempts = (from: number) =>
+      Promise.all(Array.from({ length: 30 }, (_, i) => attempt(`a${from + i}@example.com`, 1)));
+    const others = [...(await attempts(0)), ...(await attempts(30))];
     expect(others.filter(({ status }) => status === 429).length).toBe(0);
     expect((await browse(app).post("/sign-in", { email, password })).status).toBe(303);
   });
