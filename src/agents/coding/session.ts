@@ -75,7 +75,7 @@ done
 shift
 exec "$@"`;
 
-/** A coding agent of this machine: its program is looked for on `path`, and its version is that of the program and the preset. */
+/** A coding agent that is installed on this machine. `path`: where its program is searched for. Its version names the program's and the preset's. */
 type CodingAgent = { preset: Preset; path: string; version: string };
 
 /** One session of a coding agent: reports its events and ends with `end`. Throws an AgentFailure. */

@@ -8,7 +8,7 @@ const opcodeBits = 0x0f;
 const [finalBit, extensionBits] = [0x80, 0x70];
 /** Bits of its second byte: a mask follows, and the length. */
 const [maskBit, lengthBits] = [0x80, 0x7f];
-/** Lengths that stand for a longer one in the next 2 or 8 bytes. */
+/** Values of the length field that say that the length follows in the next 2 or 8 bytes. */
 const [lengthIn2Bytes, lengthIn8Bytes] = [126, 127];
 const maskBytes = 4;
 

@@ -149,7 +149,7 @@ function lineOfError(message: string, text: string): number | null {
   if (isAtSameLine) return Number(number);
   const sought = marked.trim() || deadReference.exec(message)?.[1];
   if (!sought) return null;
-  // Places that look alike may be others than that of an excerpt; each place of a dead reference is one to fix.
+  // An excerpt that occurs more than once doesn't say which line is meant. Each line with a dead reference has to be fixed.
   const matches = lines.flatMap((line, index) => (line.includes(sought) ? [index + 1] : []));
   return marked === "" || matches.length === 1 ? (matches[0] ?? null) : null;
 }

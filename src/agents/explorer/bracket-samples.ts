@@ -58,7 +58,7 @@ export function checkBrackets(language: GrammarName, code: string): ParseResult 
   return result?.broken ? result : findTypographicQuote(text, source);
 }
 
-/** The quotes of texts, in which no language writes its strings: whoever pastes them from a text gets an error. `text`: without strings and comments. */
+/** Typographic quotes, which no language accepts around a string, and which a word processor puts in place of plain ones. `text`: without strings and comments. */
 export function findTypographicQuote(text: string, source: string): SyntaxProblem | null {
   const index = text.search(/[“”]/);
   return index < 0

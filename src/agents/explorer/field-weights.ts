@@ -24,7 +24,7 @@ export type FieldHits = { counts: number[]; length: number };
 /** How often the terms of a goal occur in each field of a section. */
 export type Hits = Record<FieldName, FieldHits>;
 
-/** The terms that a word form stands for: the nth term is the nth bit. */
+/** The terms that a word form stands for, as a bit mask: bit n is term n. */
 type TermsOfForm = ReadonlyMap<string, TermSet>;
 
 /** Counts the terms in the word forms of a field. `termsOfForm` includes terms of which a form is a synonym, `exactTermsOfForm` doesn't. */

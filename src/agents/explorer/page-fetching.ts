@@ -76,7 +76,7 @@ export function toReadPage(session: Session, url: string, fetchResult: FetchResu
   return { ...page, problem, addresses, delivery };
 }
 
-/** Markdown without its code, whose brackets may look like those of elements. */
+/** Markdown without its code, in which angle brackets may look like HTML elements. */
 function withoutSamples({ markdown, samples }: Page): string {
   const lines = markdown.split("\n");
   for (const { line, code } of samples) lines.fill("", line - 1, line + code.split("\n").length);

@@ -126,7 +126,7 @@ const unreadableType = (url: string, contentType: string | null): PageFault =>
     "Set the content type of the page, such as text/html or text/markdown.",
   );
 
-/** Names the file of a download: whoever does so means it to be saved. */
+/** A Content-Disposition header with a file name: the server wants the file to be saved. */
 const namedDownload = /^\s*attachment\s*;.*\bfilename\b/i;
 
 /** Whether a page is sent as a file of another kind, without being offered as a download: HTML, or Markdown by its name. */

@@ -7,7 +7,7 @@ import { depthMessage } from "./nesting.ts";
 import { ownText } from "./page-sections.ts";
 import type { ReadPage, Session } from "./session.ts";
 
-/** What can be wrong with a page that can be read. `share` is that of the page which is still right. */
+/** What can be wrong with a page that can be read. `share`: how much of the page is still right, from 0 to 1. */
 export type PageRule = {
   id: string;
   share: number;

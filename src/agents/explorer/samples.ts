@@ -79,8 +79,8 @@ const minCodeLines = 0.75;
 const codeMark = /[\w)\]]\(|[={};]|\w\.\w|^\s*[)\]]/;
 
 /**
- * Checks the brackets and quotes of a program whose language is unknown: broken only if they match in no language. The line is that of
- * the language that has most of its words.
+ * Checks the brackets and quotes of a program whose language is unknown. It is broken only if they match in no language; the line is then the one
+ * for the language with most keywords in it.
  */
 async function checkInEveryLanguage(code: string): Promise<ParseResult> {
   const lines = code.split("\n").filter((line) => line.trim() !== "");

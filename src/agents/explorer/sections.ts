@@ -93,7 +93,7 @@ export type SectionIndex = {
   wide: WideIndex;
   /** The language of the first page that states one. */
   language: string | null;
-  /** What each page says, without URLs. A page that is also at another URL, such as that of a version, counts once. */
+  /** The text of each page, without URLs. A page with several URLs, such as one for each version, counts once. */
   texts: Set<string>;
   /** In reading order. */
   sections: IndexedSection[];
