@@ -4,7 +4,7 @@ import type { Tx } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
 import { frictionLifecycles } from "../db/tables/friction.ts";
 import { hasReached } from "../grading/exposure.ts";
-import { currentStateOf, emptyHistory, replaceEvaluations } from "../stats/lifecycle.ts";
+import { currentStateOf, type History, historyOf, replaceEvaluations } from "../stats/lifecycle.ts";
 import {
   agentKey,
   type CountedReport,
@@ -91,14 +91,10 @@ export function updateLifecycles(
     }
     // A friction point elsewhere is met by other runs: its whole history is computed again.
     const hasSamePlace = row !== undefined && Bun.deepEquals(row.preconditions, sightings.preconditions);
-    const fromId = hasSamePlace ? evalRequestId : "";
     const evaluationsFrom = (id: string) => toEvaluations(runsFrom(id), { ...sightings, fingerprint });
-    const newHistory = () =>
-      replaceEvaluations(row?.life ?? emptyHistory, fromId, evaluationsFrom(fromId)) ??
-      // Earlier evaluations than the stored ones are needed: all are read again.
-      replaceEvaluations(emptyHistory, "", evaluationsFrom("")) ??
-      emptyHistory;
-    const life = hasSamePlace && meetsAsBefore(change) ? row.life : newHistory();
+    const updateLife = (life: History): History | null =>
+      meetsAsBefore(change) ? life : replaceEvaluations(life, evalRequestId, evaluationsFrom(evalRequestId));
+    const life = (hasSamePlace ? updateLife(row.life) : null) ?? historyOf(evaluationsFrom(""));
     const { state, fixedAt, reached } = currentStateOf(life);
     const next = { ...key, ...sightings, state: state ?? "new", fixedAt, reached, life };
     tx.insert(frictionLifecycles)

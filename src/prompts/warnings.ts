@@ -48,7 +48,7 @@ const latestEvaluation = statement((db) =>
       and(
         eq(scheduledEvaluations.orgId, org),
         eq(scheduledEvaluations.promptId, id),
-        // One that waited for another ends after later ones were skipped because of it.
+        // Later ones are skipped while an evaluation waits, so they don't say how the latest one ended.
         ne(scheduledEvaluations.outcome, "skipped_overlap"),
       ),
     )

@@ -81,6 +81,7 @@ const contributors =
   /\b(source code|translations?|pull requests?|test suite|bugs?|documentation|docs|changelog|maintainers?|release notes|issues?|latest version|support|community|help|started)\b/i;
 /** A word, or each part of one with hyphens, that only a title writes with a capital. */
 const titleWord = /(?<![^\s“"‘-])[A-Z][a-z]*(?![^\s”"’',-])/g;
+/** Code, URLs and lists of things, which no task in words has. */
 const code = /[(){}<>=[\]|]|\w\.\w+\(|::|^\W|https?:|\s[+&/–—-]\s/;
 /** The anchor of a heading: `{#back-up}`. */
 const anchor = /\s*\{#[^}]*\}\s*$/;

@@ -10,7 +10,7 @@ import { gatewayOf, getModel, listModelSecrets } from "../models/models.ts";
 import { isCallableModel } from "../prompts/prompt-check.ts";
 import { createRedaction } from "../redaction/redaction.ts";
 import { announceSpending } from "../runs/announcements.ts";
-import { findOrgBudget, stateOf } from "../runs/budgets.ts";
+import { findOrgBudget, type MonthBudget, stateOf } from "../runs/budgets.ts";
 import { judgeModelsOf } from "../runs/judging.ts";
 import { sharedBudgetsOf } from "../runs/month-budget.ts";
 import { recordOrgSpending } from "../runs/paid-calls.ts";
@@ -42,21 +42,20 @@ export const listProposalModels = (ctx: Context, org: OrgId): string[] =>
  */
 export async function proposeWithModel(
   ctx: Context,
-  { id, orgId, request, costUsd: spentUsd }: ProposalSetRow,
+  set: ProposalSetRow,
   model: string,
   source: ProposalSource,
   stop: AbortSignal,
 ): Promise<ModelResult> {
-  const org = orgId as OrgId;
+  const org = set.orgId as OrgId;
   const access = getModel(ctx, org, model);
   const budget = findOrgBudget(ctx, org);
-  const monthLeftUsd = budget === null ? Number.POSITIVE_INFINITY : stateOf(ctx, org, budget).freeUsd;
-  const leftUsd = Math.min((request.maxUsd ?? defaultMaxUsd) - (spentUsd ?? 0), monthLeftUsd);
+  const leftUsd = leftUsdOf(ctx, set, budget);
   const { clean } = createRedaction(listModelSecrets(ctx, org));
   const { instructions, prompt } = toModelRequest(source);
   const messages: ModelMessage[] = [{ role: "user", content: clean(prompt) }];
   const inputUsd = maxPriceOf(Buffer.byteLength(instructions + prompt) / bytesPerToken, 0, access) ?? 0;
-  // The gateway limits the output of a call to what is left, whatever its input costs.
+  // The gateway limits only the output of a call to what is left of this: its input comes on top.
   const maxCostUsd = leftUsd - inputUsd;
   if (maxCostUsd <= 0) throw toBudgetFailure(inputUsd, leftUsd);
   const failures: AgentFailure[] = [];
@@ -68,12 +67,12 @@ export async function proposeWithModel(
     model: access,
     limits: { ...limits, costUsd: maxCostUsd },
     shared: sharedBudgetsOf(ctx, org, null),
-    mustHavePrice: request.maxUsd !== undefined || budget !== null,
+    mustHavePrice: set.request.maxUsd !== undefined || budget !== null,
     waitForTurn: () => turnOfOrg(ctx, org),
     onEvent: (event) => {
       if (event.type !== "usage") return;
       costs.push(event.costUsd);
-      writes.push(recordCost(ctx, org, id, event));
+      writes.push(recordCost(ctx, org, set.id, event));
     },
     onFailure: (failure) => failures.push(failure),
   });
@@ -103,7 +102,13 @@ export async function proposeWithModel(
     await Promise.all(writes);
   }
   const { proposals, dropped } = result;
-  return { proposals, dropped, costUsd: sumOf([spentUsd ?? 0, ...costs]) };
+  return { proposals, dropped, costUsd: sumOf([set.costUsd ?? 0, ...costs]) };
+}
+
+/** What a set may still cost, in USD: by its own limit, and by the budget of the organization. */
+function leftUsdOf(ctx: Context, { orgId, request, costUsd }: ProposalSetRow, budget: MonthBudget | null): number {
+  const leftOfSet = (request.maxUsd ?? defaultMaxUsd) - (costUsd ?? 0);
+  return budget === null ? leftOfSet : Math.min(leftOfSet, stateOf(ctx, orgId, budget).freeUsd);
 }
 
 /** Counts a call in its set and in the month of the organization. Of a call of unknown cost, both count the estimate. */

@@ -89,6 +89,7 @@ const withoutTokens = (text: string): string => {
       cookieShape,
       redactUnless((value) => !looksSecret(value.replace(/^[^=]*=/, ""))),
     )
+    // Before the value, the option may end with a quote and a comma, as in a list of arguments.
     .replace(
       optionShape,
       redactUnless((value, before) => !isBareSecret(value, before.replace(/["',\s]{1,9}$/, ""))),
@@ -108,8 +109,7 @@ function encodingsOf(secret: string): string[] {
   const bytes = Buffer.from(secret);
   const inBase64 = [0, 1, 2].flatMap((offset) => {
     const text = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");
-    // Drop characters that share bits with the neighboring text.
-    // One character has 6 bits.
+    // A character has 6 bits. Those at the ends share theirs with the neighboring text.
     const cut = text.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6));
     return [cut, cut.replaceAll("+", "-").replaceAll("/", "_")];
   });

@@ -16,8 +16,8 @@ export const windowRuns = 10;
 type Baseline = { kind: "pinned" | "window"; evalRequestId: string | null; runs: ComparedRun[] };
 
 /**
- * A prompt with its template arguments, agent and model, and with what is known of how it is measured. What is null or undefined of that is that of
- * the newest run: a run that hasn't started has none yet.
+ * What a run has in common with those of its baseline. Before it has started, nothing says how it will be measured: `agentVersion`, `methodology` and
+ * `scope` are null then, and `contextDigest` is undefined.
  */
 type Variant = Omit<Comparand, "contextDigest" | "methodology"> & {
   /** null: the workspace is empty. */
@@ -60,7 +60,7 @@ function listPinnedRuns(ctx: Context, org: OrgId, { agent, model }: Variant, eva
   return sameAgentRuns.length > 0 ? sameAgentRuns : scoredRuns;
 }
 
-/** Those of the newest runs of the variant that were measured as the newest one. */
+/** The newest runs of the variant. What it leaves open is the same in all of them: as in the newest one. */
 function listWindowRuns(
   ctx: Context,
   org: OrgId,
@@ -72,6 +72,7 @@ function listWindowRuns(
   return runs.filter((run) => conditionsOf(run) === conditionsOf(runs[0]));
 }
 
+/** How a run was measured, as a text to compare. */
 const conditionsOf = (run: ComparedRun | undefined) =>
   JSON.stringify([run?.methodology?.hash, run?.scope, run?.agentVersion, run?.contextDigest]);
 
@@ -114,15 +115,16 @@ function toReportBaseline(
   const differences = differencesOf([runs, [comparandOf(report)]]).map(describeDifference);
   if (differences.length > 0) return { ...description, differences, score: null, dimensions: [], metrics: [] };
   const { value, low, high } = rounded(predictionInterval(runs.flatMap((run) => run.report?.score ?? [])), 1);
+  // A single run has no interval.
+  const usual = { low: low ?? value, high: high ?? value };
   return {
     ...description,
     differences,
     score: {
       mean: value,
       change: round(score - value, 1),
-      low: low ?? value,
-      high: high ?? value,
-      isUsual: score >= (low ?? value) && score <= (high ?? value),
+      ...usual,
+      isUsual: score >= usual.low && score <= usual.high,
     },
     dimensions: report.dimensions.flatMap(({ name, score }) => {
       const before = runs.flatMap(({ dimensions }) => dimensions.find((each) => each.name === name)?.score ?? []);

@@ -43,19 +43,19 @@ export const argsKey = (args: Record<string, string> | null): string =>
   JSON.stringify(Object.entries(args ?? {}).sort(([a], [b]) => (a < b ? -1 : 1)));
 
 /**
- * Why groups of runs aren't comparable: properties whose values differ. Several prompts, or the same sets of template
- * arguments in each group, are fine, because they are paired. `before` is the first group's value, `after` that of the
- * others.
+ * Why groups of runs aren't comparable: properties whose values differ. Runs with the same prompt and template arguments are paired, so the groups
+ * may have several prompts, or the same several template arguments. `before` has the values of the first group, `after` those of the others.
  */
 export function differencesOf(groups: Comparand[][]): Difference[] {
   const valuesOf = (field: Difference["field"], runs: Comparand[]) =>
     [...new Set(runs.map(readers[field]))].filter((value) => value !== null);
-  const isPaired = groups.some((runs) => valuesOf("prompt", runs).length > 1);
+  const hasSeveralPrompts = groups.some((runs) => valuesOf("prompt", runs).length > 1);
+  const argsOfGroups = groups.map((runs) => String(valuesOf("templateArgs", runs).toSorted()));
+  const isPaired = { prompt: hasSeveralPrompts, templateArgs: hasSeveralPrompts || new Set(argsOfGroups).size === 1 };
   return fields.flatMap((field) => {
+    if ((field === "prompt" || field === "templateArgs") && isPaired[field]) return [];
     const values = groups.map((runs) => valuesOf(field, runs));
-    const isSame = new Set(values.flat()).size < 2;
-    const hasSameArgs = field === "templateArgs" && new Set(values.map((each) => String(each.toSorted()))).size === 1;
-    if (isSame || hasSameArgs || (isPaired && (field === "prompt" || field === "templateArgs"))) return [];
+    if (new Set(values.flat()).size < 2) return [];
     const [before = [], ...rest] = values;
     return [{ field, before, after: [...new Set(rest.flat())] }];
   });

@@ -91,17 +91,18 @@ export async function* followRun(
     // Read the run before its events: an ended run has all its events stored.
     const run = getRun(ctx, org, id);
     const followedAttempt = ofAttempt === undefined ? null : getAttempt(ctx, org, run.runId, ofAttempt);
-    const isOver = run.completedAt !== null || Boolean(followedAttempt?.completedAt);
+    const hasEnded = run.completedAt !== null || Boolean(followedAttempt?.completedAt);
     const attempt = followedAttempt?.attempt ?? (findLastAttempt(ctx, run) || position.attempt);
     const update = readEventsAfter(ctx, org, run.runId, attempt, position);
     const state = `${run.status} ${run.attempt} ${run.waitingFor?.what}`;
-    const isLast = isOver && update.events.length < eventsPerRead;
-    const hasRunChanged = isLast || (!isOver && state !== lastState);
+    // After a full read, more events may be stored.
+    const isLast = hasEnded && update.events.length < eventsPerRead;
+    const hasRunChanged = isLast || (!hasEnded && state !== lastState);
     if (update.events.length > 0 || hasRunChanged) yield { run, ...update, isOver: isLast, hasRunChanged };
     position = update.position;
     lastState = state;
     if (update.events.length === eventsPerRead) continue;
-    if (isOver || isOnce) return;
+    if (hasEnded || isOnce) return;
     if (!(await waitForChange(ctx.db, mark, stopSignal))) return;
   }
 }

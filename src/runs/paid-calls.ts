@@ -84,7 +84,7 @@ const detailKey = [
   spendingDetails.keyId,
 ];
 
-/** Counts the cost of a call in the transaction that stores its event, or without one: it was paid for. */
+/** Counts the cost of a call for its run, prompt and organization. A call whose event could not be stored counts too: it was paid for. */
 export function recordSpending({ db }: Context, tx: Tx, runId: string, call: PaidCall): void {
   const request = requestOfRun(db).get({ runId });
   if (!request) throw new Error(`There is no run ${runId} to count the cost of a call for.`);
@@ -122,7 +122,7 @@ export function recordSpending({ db }: Context, tx: Tx, runId: string, call: Pai
       .run();
 }
 
-/** Counts the cost of a call only in the month of its organization, if it belongs to no prompt. Returns what it counts for. */
+/** Counts the cost of a call for its organization. By itself for a call that belongs to no prompt. Returns what the call counts for. */
 export function recordOrgSpending(
   tx: Tx,
   orgId: string,

@@ -40,6 +40,7 @@ const runPath = Type.Object({ runId: PathId("ID of the run") });
 
 const streamEndId = "end";
 
+/** A run as its caller gets it: clients that were not written for evald have keys in compatibility mode. */
 const toCallerRun = (request: Request, run: Run): Run => (usesCompatibilityMode(request) ? withGradeOfBar(run) : run);
 
 /** The progress of a run as messages: `event` for each event of its session, `run` whenever the run itself changes, and a last `end`. */

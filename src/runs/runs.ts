@@ -65,7 +65,10 @@ function withSuccessBar(
   return result;
 }
 
-/** A run for clients that take a report without a grade for an unfinished one: a passed bar is graded like a reached goal. */
+/**
+ * A run for clients that were not written for evald, and take a report without a grade for an unfinished one: if its score passed the bar of its
+ * prompt, it has the grade of that score.
+ */
 export function withGradeOfBar(run: Run): Run {
   const { report } = run;
   if (report?.score == null || report.passedBar === null) return run;

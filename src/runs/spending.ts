@@ -27,14 +27,17 @@ const orgLimits = statement((db) =>
     .where(eq(orgs.id, sql.placeholder("org"))),
 );
 
-/** Budget of a started run in USD: for the agent, and for the agent with its judge; null: no limit. */
+/**
+ * Budget of a started run in USD: for the agent, and for the agent with its judge; null: no limit. `isCapped`: whether any limit but the server's
+ * applies, so that its model must have a price.
+ */
 export function budgetOfRun(ctx: Context, orgId: string, limits: Limits | null, reservedUsd: number | null) {
-  const limit = orgLimits(ctx.db).get({ org: orgId });
-  const agentMaxUsd = lowerLimit(decideLimits(limits, ctx.config).model.costUsd, limit?.run ?? null);
+  const ofOrg = orgLimits(ctx.db).get({ org: orgId });
+  const agentMaxUsd = lowerLimit(decideLimits(limits, ctx.config).model.costUsd, ofOrg?.run ?? null);
   return {
     agentUsd: lowerLimit(agentMaxUsd, reservedUsd),
     totalUsd: reservedUsd,
-    isCapped: [limit?.run, limit?.month, limits?.costUsd, reservedUsd].some((usd) => usd != null),
+    isCapped: [ofOrg?.run, ofOrg?.month, limits?.costUsd, reservedUsd].some((usd) => usd != null),
   };
 }
 

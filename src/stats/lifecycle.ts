@@ -27,7 +27,7 @@ const maxEvaluations = 30;
 export const maxMissProbability = 0.05;
 
 /** The history of friction that no evaluation has tested. */
-export const emptyHistory: History = {
+const emptyHistory: History = {
   before: { state: null, met: 0, of: 0, missed: 0, reached: 0, byModel: false, fixedAt: null },
   beforeId: "",
   evaluations: [],
@@ -79,21 +79,31 @@ export const currentStateOf = ({ before, evaluations }: History): LifecycleState
   evaluations.reduce(nextState, before);
 
 /**
- * A history whose evaluations from `fromId` on are replaced by these, which are all that there are, oldest first. It is the same however it
- * came about. null: it must be computed from all evaluations (`fromId` empty), since the replaced ones are no longer kept individually.
+ * A history whose evaluations from `fromId` on are replaced by these, oldest first. It is the same as `historyOf` all of them. null: it must be
+ * computed by that, since evaluations are needed that are no longer kept individually.
  */
 export function replaceEvaluations(history: History, fromId: string, replacements: Evaluation[]): History | null {
-  if (fromId !== "" && fromId <= history.beforeId) return null;
-  const { before, beforeId, evaluations: allEvaluations } = fromId === "" ? emptyHistory : history;
-  const evaluations = allEvaluations.filter(({ id }) => id < fromId);
-  let state = currentStateOf({ before, beforeId, evaluations });
-  for (const each of replacements) {
+  const { before, beforeId } = history;
+  if (fromId <= beforeId) return null;
+  const keptEvaluations = history.evaluations.filter(({ id }) => id < fromId);
+  const replaced = withEvaluations({ before, beforeId, evaluations: keptEvaluations }, replacements);
+  // With fewer, the latest of those that are summarized in `before` would be kept individually again.
+  return beforeId !== "" && replaced.evaluations.length < maxEvaluations ? null : replaced;
+}
+
+/** The history of a friction point with these evaluations, oldest first. */
+export const historyOf = (evaluations: Evaluation[]): History => withEvaluations(emptyHistory, evaluations);
+
+/** A history with further evaluations, of which those that don't count are left out. */
+function withEvaluations(history: History, additions: Evaluation[]): History {
+  const { before, beforeId } = history;
+  const evaluations = [...history.evaluations];
+  let state = currentStateOf(history);
+  for (const each of additions) {
     if (!counts(state, each)) continue;
     state = nextState(state, each);
     evaluations.push(each);
   }
-  // With fewer, the latest of those that are summarized in `before` would be kept individually again.
-  if (beforeId !== "" && evaluations.length < maxEvaluations) return null;
   const older = evaluations.slice(0, -maxEvaluations);
   return {
     before: older.reduce(nextState, before),
