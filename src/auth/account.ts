@@ -29,7 +29,7 @@ export function renamePerson(ctx: Context, { person }: SignedIn, name: string): 
 /** Whether a person can sign in with a password. */
 export const hasPassword = (ctx: Context, { person }: SignedIn): boolean => findPassword(ctx, person.id) !== undefined;
 
-/** Signs the person out everywhere else. Returns the cookies of this session. */
+/** Changes the password, and signs the person out everywhere else. Returns the cookies of this session. */
 export async function changePassword(
   ctx: Context,
   { person }: SignedIn,
@@ -83,7 +83,7 @@ export const listSignIns = (ctx: Context, { person, signInId }: SignedIn) =>
     }));
 
 /** Signs out one other session of the person; without an ID, all of them except this one. */
-export function endSignIn(ctx: Context, { person, signInId }: SignedIn, id?: string): void {
+export function endOtherSignIns(ctx: Context, { person, signInId }: SignedIn, id?: string): void {
   const where = and(eq(signIns.personId, person.id), id === undefined ? ne(signIns.id, signInId) : eq(signIns.id, id));
   transaction(ctx.db, (tx) => {
     const ended = tx.delete(signIns).where(where).returning({ id: signIns.id }).all();

@@ -3,7 +3,7 @@ import type { Context } from "../context.ts";
 import { type Tx, transaction } from "../db/open.ts";
 import { passkeys, people, signIns, twoFactors, verifications } from "../db/tables/people.ts";
 import { AppError, conflict, notFound } from "../errors.ts";
-import { endSignIn, withPasswordOf } from "./account.ts";
+import { endOtherSignIns, withPasswordOf } from "./account.ts";
 import { type Client, loadBetterAuth, toHeaders, withAppErrors } from "./better-auth-calls.ts";
 import { mailFactorChange } from "./mail.ts";
 import { findPerson, recordAuditOfPerson, recordRefusal, recordSignIn } from "./people.ts";
@@ -33,15 +33,15 @@ export async function beginTwoFactor(ctx: Context, { person }: SignedIn, passwor
 
 /**
  * Turns two-factor sign-in on with a code of the new authenticator app, and signs the person out everywhere else. Returns the backup codes and the
- * cookies of this session. Throws unauthorized for a wrong code, conflict if the setup wasn't started, and rate_limited.
+ * cookies of the session that replaces this one. Throws unauthorized for a wrong code, conflict if the setup wasn't started, and rate_limited.
  */
 export async function confirmTwoFactor(ctx: Context, signedIn: SignedIn, code: string, client: Client) {
   const { person } = signedIn;
   const { api } = await loadBetterAuth(ctx);
   countCodeAttempt(ctx, person.id, client.address);
   await claimCode(ctx, person.id, toCode(code));
-  // Sessions in which no code was asked for must not outlive the change.
-  endSignIn(ctx, signedIn);
+  // Sessions in which no code was asked for must not outlive the change. better-auth replaces this one.
+  endOtherSignIns(ctx, signedIn);
   const { headers } = await withAppErrors(
     api.verifyTOTP({ body: { code: toCode(code) }, headers: toHeaders(client), returnHeaders: true }),
   );

@@ -28,8 +28,8 @@ const longestMs = 6 * 3600_000;
 export const workFolder = "backup.unfinished";
 
 /**
- * What the process of a backup is told, as a line of JSON. `expired`: files to delete once the new one is checked. `known`: the files of this
- * database, of which there must be one if others are there; null: they don't matter.
+ * What the process of a backup is told, as a line of JSON. `expired`: files to delete once the new one is checked. `known`: the names of this
+ * database's backups, to refuse a target that has only those of other databases; null: a person wants the backup there nevertheless.
  */
 export type BackupOrder = {
   dataDir: string;

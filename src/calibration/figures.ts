@@ -80,14 +80,14 @@ function hasFound({ findings }: MeasuredRun, defect: PlantedDefect, clean: Measu
 const isAbout = ({ category, url, title, description }: Finding, { categories, named }: PlantedDefect): boolean =>
   categories.includes(category) && [url, title, description].some((text) => text?.includes(named));
 
-/** Whether the agent met a defect that is planted by edits: pages may have changed since they were read for it. */
+/** Whether a defect was there for the agent: the edits that plant it have no effect on a page that changed since they were made. */
 function wasMet({ edits }: PlantedDefect, { context }: MeasuredRun): boolean {
   if (edits === undefined) return true;
   const replacements = context?.edits?.replacements ?? [];
   return edits.some((position) => (replacements[position]?.applied ?? 0) > 0);
 }
 
-/** Whether two runs on equal copies differ as a change would: for an agent that always does the same, in anything. */
+/** Whether two runs on equal copies differ: for an agent that follows rules in anything, for others as much as a change that counts. */
 function differ({ agent }: CalibrationRow, a: MeasuredRun, b: MeasuredRun): boolean {
   if (isRuleBased(agent)) return a.score !== b.score || fingerprintsOf(a) !== fingerprintsOf(b);
   if (a.score === null || b.score === null) return a.score !== b.score || a.outcome !== b.outcome;

@@ -80,8 +80,8 @@ async function advance(ctx: Context, row: CalibrationRow): Promise<void> {
   const { requested, unfinished, nextSite } = countRuns(ctx, row);
   if (unfinished > 0) return;
   if (nextSite >= row.sites || requested === 0) return await end(ctx, row, null);
-  const isOverBudget = row.budgetUsd !== null && (costOf(ctx, row) * (nextSite + 1)) / nextSite > row.budgetUsd;
-  if (isOverBudget) return await end(ctx, row, "budget");
+  const usdWithNext = (costOf(ctx, row) / nextSite) * (nextSite + 1);
+  if (row.budgetUsd !== null && usdWithNext > row.budgetUsd) return await end(ctx, row, "budget");
   const copies = await prepareCopies(ctx, row, nextSite);
   await ctx.commit((tx) => {
     const current = tx.select({ status: calibrations.status }).from(calibrations).where(ofRow(row)).get();
@@ -106,7 +106,7 @@ function countRuns({ db }: Context, row: CalibrationRow) {
   return { requested: counts?.requested ?? 0, unfinished: counts?.unfinished ?? 0, nextSite: counts?.nextSite ?? 0 };
 }
 
-/** Ends a calibration with the figures of its runs. What a budget allowed is enough to have figures, if a defect was among it. */
+/** Ends a calibration with the figures of its runs. It has none if no run met a planted defect. */
 async function end(ctx: Context, row: CalibrationRow, stopReason: "budget" | "refused" | null): Promise<void> {
   const figures = figuresOf(ctx, row);
   const measurer = measurerOf(ctx, row);

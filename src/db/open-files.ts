@@ -57,12 +57,12 @@ export function checkFiles(client: Database): void {
     throw Object.assign(new Error(message), { code: "SQLITE_IOERR_VNODE" });
   }
   // Another change in the same tick would leave the folder with the same time.
-  const isTickOver = changedAt !== null && lastWriteOf(open) - changedAt > tickMs;
+  const isTickOver = changedAt !== null && diskNow(open) - changedAt > tickMs;
   open.provenAt = isTickOver ? changedAt : null;
 }
 
-/** When one of the files was last written, by the clock of the disk: right before a check after a commit. */
-const lastWriteOf = ({ files }: OpenFiles): number => Math.max(...files.map(({ path }) => statOf(path)?.mtimeMs ?? 0));
+/** The current time by the clock of the disk, epoch ms: that of the last write of the files, since a check follows a commit, which writes one. */
+const diskNow = ({ files }: OpenFiles): number => Math.max(...files.map(({ path }) => statOf(path)?.mtimeMs ?? 0));
 
 /** Moves the rows of a deleted WAL, which is still open, into the database, unless either file was replaced. Returns whether it did. */
 export function rescueWal(client: Database): boolean {

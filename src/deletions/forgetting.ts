@@ -50,17 +50,18 @@ export async function forgetDeletedPeople({ db }: Context, stop: AbortSignal): P
       tx.delete(deletedPeople).where(eq(deletedPeople.personId, personId)).run();
     });
   }
-  // Until a reader releases it, the log may have copies of the pages; they go with the next truncation.
+  // If a reader holds it back, the write-ahead log keeps copies of the pages until the next truncation.
   if (all.length > 0) truncateLog(db);
 }
 
 /**
- * Removes the names and addresses of people who left an organization longer ago than it keeps them from what it stores, in short turns. A wrong
- * clock forgets nobody. Who has a valid invitation to come back is kept.
+ * Removes former members of an organization from what it stores, by name and address, in short turns. This happens once they have been gone for
+ * as many days as the organization keeps them, by a clock that can't be wrong, and not while a valid invitation lets them come back.
  */
 export async function forgetFormerMembers(ctx: Context, stop: AbortSignal): Promise<void> {
   const { db } = ctx;
   const now = ctx.provenTime.now();
+  // Triggers add the rows, and have no clock that can be trusted.
   if (db.select().from(formerMembers).where(isNull(formerMembers.leftAt)).limit(1).get())
     transaction(db, (tx) => tx.update(formerMembers).set({ leftAt: now }).where(isNull(formerMembers.leftAt)).run());
   const due = db

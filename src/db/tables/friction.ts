@@ -42,6 +42,7 @@ export const frictionPoints = sqliteTable(
     lostSeconds: real("lost_seconds"),
     lostUsd: real("lost_usd"),
     lostPoints: real("lost_points"),
+    /** What a session must have done to meet it, such as `read PAGE` or `check ID SUBJECT`. */
     preconditions: json<string[]>("preconditions").notNull(),
   },
   (table) => [
@@ -80,16 +81,18 @@ export const recommendations = sqliteTable(
   ],
 );
 
-/** What the session reached, to determine later which friction points it could have hit. */
+/** What the session did, to determine later which friction points it could have hit: those whose preconditions it meets. */
 export const exposures = sqliteTable(
   "exposures",
   {
     reportId: text("report_id").primaryKey(),
     orgId: text("org_id").notNull(),
     visits: json<Visit[]>("visits").notNull(),
-    /** As in `Exposure` of a grade. */
+    /** The preconditions that it meets, except those about the pages of `visits`. */
     done: json<string[]>("done").notNull(),
+    /** Whether no limit ended the session before every page that it read was tested. */
     isComplete: boolean("is_complete").notNull(),
+    /** Whether no model chose what to do. */
     byRules: boolean("by_rules").notNull(),
   },
   (table) => [orgReference("exposures_report", [table.orgId, table.reportId], reports)],

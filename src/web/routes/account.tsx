@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import { changePassword, endSignIn, hasPassword, listSignIns, renamePerson } from "../../auth/account.ts";
+import { changePassword, endOtherSignIns, hasPassword, listSignIns, renamePerson } from "../../auth/account.ts";
 import { changeEmail, readEmailChange, requestEmailChange } from "../../auth/email-change.ts";
 import { listReceivedInvitations } from "../../auth/invitations.ts";
 import { listKeys } from "../../auth/keys.ts";
@@ -112,7 +112,7 @@ export const accountPages = (ctx: Context) =>
     )
     .post("/account/end", ({ request }) =>
       submitAccount(ctx, request, ({ signedIn, form }) => {
-        endSignIn(ctx, signedIn, form.get("signIn") ?? undefined);
+        endOtherSignIns(ctx, signedIn, form.get("signIn") ?? undefined);
         return redirectAfter(ctx, "ended");
       }),
     )
