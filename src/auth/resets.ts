@@ -86,6 +86,7 @@ export async function resetPassword(ctx: Context, token: string, password: strin
     // Until the address is proven, somebody else may have added second factors. Afterwards, a reset doesn't replace them.
     if (person.isProven && !wasProven) removeFactors(tx, person.id);
     tx.delete(verifications).where(eq(verifications.value, person.id)).run();
+    // After a link that an owner made, it may be the owner who knows the password.
     tx.update(people).set({ emailVerified: person.isProven }).where(where).run();
     tx.delete(signIns).where(eq(signIns.personId, person.id)).run();
     identifyActor({ kind: "person", id: person.id, name: person.name });

@@ -25,7 +25,7 @@ export type SideQuery = {
   templateArgs?: Record<string, string>;
 };
 
-/** Runs that are compared as one side. */
+/** Runs that are compared as one side, newest first within each evaluation. */
 export type Side = { name: string; unfinished: number; runs: ComparedRun[] };
 
 /** `agentIndex`: only the runs of one agent. */

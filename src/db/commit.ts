@@ -8,21 +8,22 @@ export type Commit = <T>(work: (tx: Tx) => T) => Promise<T>;
 
 type PendingWork = { work: (tx: Tx) => unknown; resolve: (value: unknown) => void; reject: (error: unknown) => void };
 
-/** How long work is committed at once after a turn of the event loop that had only one, in milliseconds. */
+/**
+ * For so long after a turn of the event loop with only one work, the next is committed without waiting for the end of its turn, which would make a
+ * commit a tenth slower. A commit to a slow disk takes longer than this, so that all work there waits: sharing saves more.
+ */
 const aloneMs = 2;
 
 /**
  * Group commit: all work of one event loop turn shares one transaction, so that many callers wait for one disk write
  * instead of one each. Each work has its own savepoint, so a throw rolls back only that work. A failed commit fails all.
- * While another process is writing, work waits up to 5 seconds without blocking this thread. After a turn with only one work,
- * the next doesn't wait for the end of its turn, which would make a commit a tenth slower. On a slow disk, where sharing saves more,
- * that time is over when the commit is.
+ * While another process is writing, work waits up to 5 seconds without blocking this thread.
  */
 export function createCommit(db: Db): Commit {
   let pending: PendingWork[] = [];
   /** When another process was first found writing, by the monotonic clock. */
   let lockedSince: number | null = null;
-  /** Until when work is committed at once, by the monotonic clock. */
+  /** Until when work doesn't wait for the end of its turn, by the monotonic clock. */
   let aloneUntil = 0;
   const client = db.$client;
   const savepoint = client.query("savepoint work");

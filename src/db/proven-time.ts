@@ -12,8 +12,8 @@ const trialMs = 24 * 60 * minuteMs;
 const storeEveryMs = 10 * minuteMs;
 
 /**
- * A time that a wrong clock doesn't change, to delete by. `now` is never later than the clock. If the clock jumps forward, as it also seems to
- * after a downtime, it goes on from its last value at the speed of the monotonic clock until the clock has been ahead for a day.
+ * The time to delete by, which a clock that is set wrong doesn't change. It is never later than the clock. If the clock jumps forward, as it also
+ * seems to after a downtime, this time goes on from its last value at the speed of the monotonic clock, until the clock has been ahead for a day.
  */
 export type ProvenTime = {
   /** Epoch milliseconds. */

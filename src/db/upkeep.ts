@@ -171,7 +171,7 @@ async function deleteOldDeliveries({ db, config, log, provenTime }: Resources, s
   if (deleted > 0) log.info({ deliveries: deleted }, "deleted old deliveries");
 }
 
-/** Deletes old entries of the audit log, of which triggers keep all others. */
+/** Deletes old entries of the audit log. Triggers refuse to delete any that are newer than the stored `deleteBefore`. */
 function deleteOldAuditEntries({ db, config, provenTime }: Resources): void {
   if (config.keepAuditLogMs === null) return;
   const deleteBefore = provenTime.now() - config.keepAuditLogMs;

@@ -11,7 +11,7 @@ import { runs } from "./runs.ts";
 export const experimentStatuses = ["running", "completed", "stopped"] as const;
 export const stopReasons = ["budget", "cancelled"] as const;
 
-/** `explorer`: its runs differ, which they never may. The others are those of `driftOf`. */
+/** `explorer`: its runs differ, which they never may. `rate`: gates find more changes where there are none. `spread`: equal arms differ more. */
 export const drifts = ["explorer", "rate", "spread"] as const;
 
 /** Parts of a prompt's workspace that an arm can leave out. */
