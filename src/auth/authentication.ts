@@ -40,14 +40,13 @@ export function authenticate(ctx: Context, request: Request): Caller {
   return caller;
 }
 
-/** As on pages, only owners can do `action`: a person's key can while that person is an owner, and the key of a CI job never. Throws forbidden. */
+/** As on pages, only owners and the operator can do `action`. A key can if its creator can, and the key of a CI job never. Throws forbidden. */
 export function checkOwner(ctx: Context, request: Request, action: string): void {
   const { org, createdBy, name, trustId } = callerOf(request);
-  if (createdBy === null && trustId === null) return;
   if (trustId !== null)
     throw new AppError("forbidden", `The API key of a CI job can't ${action}. Use a key of an owner.`);
-  if (createdBy !== null && listMemberships(ctx, createdBy).some((each) => each.org === org && each.role === "owner"))
-    return;
+  const isOfOperator = createdBy === null;
+  if (isOfOperator || listMemberships(ctx, createdBy).some((each) => each.org === org && each.role === "owner")) return;
   throw new AppError(
     "forbidden",
     `The API key ${JSON.stringify(name)} was not created by an owner of the organization. Only owners can ${action}: use a key of an owner.`,

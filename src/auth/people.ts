@@ -83,15 +83,15 @@ export async function recordRefusal<T>(
   }
 }
 
-/** Goes on with the request as a person who has just signed in. */
+/** Records that a person has just signed in. From here on, they are the actor of the request. */
 export function recordSignIn(ctx: Context, person: { id: string; name: string }): void {
   identifyActor({ kind: "person", ...person });
   recordAuditOfPerson(ctx, person, "sign_in.succeeded");
 }
 
 /**
- * Returns the cookies of the session. Throws unauthorized, without saying whether the email address is known, rate_limited, and `CodeNeeded` for a
- * person with two-factor sign-in.
+ * Signs in with a password. Returns the cookies of the session. Throws unauthorized, without saying whether the email address is known,
+ * rate_limited, and `CodeNeeded` for a person with two-factor sign-in.
  */
 export async function signIn(ctx: Context, email: string, password: string, client: Client): Promise<string[]> {
   const address = email.trim().toLowerCase();

@@ -41,6 +41,7 @@ function checkAccess(url: string, isReadableByAnyone: boolean): Finding {
   if (isReadableByAnyone && (hasPassword || !isLocal))
     return problemFound("redis_open", "it shows messages without a password", "access");
   if (hasTls) return ok(`TLS${hasPassword ? " and a password" : ""}${isLocal ? ", on loopback" : ""}`, "access");
+  // The settings allow neither TLS nor a password only on loopback.
   if (!hasPassword) return ok("loopback, without a password", "access");
   return ok(isLocal ? "a password, on loopback" : "a password without TLS: use it only on a private network", "access");
 }

@@ -53,7 +53,7 @@ export type LatestChange = {
   before: ChangeWindow;
   after: ChangeWindow;
 };
-/** Evaluations on one side of a change, oldest first. `mean`: as compared, so that the means differ by `delta`. */
+/** Evaluations on one side of a change, oldest first. `mean`: of the dimensions that are compared, so that the means differ by `delta`. */
 export type ChangeWindow = { mean: number; evaluations: ScorePoint[] };
 
 /**

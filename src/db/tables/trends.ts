@@ -71,9 +71,12 @@ export const pageMonths = sqliteTable(
     /** Runs that read it. */
     runs: integer().notNull(),
     reads: integer().notNull(),
+    /** Requests without a usable response, and those of them whose URL was guessed. */
     misses: integer().notNull(),
     guesses: integer().notNull(),
+    /** Reads followed by a failure before the next page was read. */
     errors: integer().notNull(),
+    /** From here on: answered requests by how their URL was found. */
     given: integer().notNull(),
     llmsTxt: integer("llms_txt").notNull(),
     sitemap: integer().notNull(),
