@@ -40,7 +40,7 @@ export const BisectRequest = Type.Object(
 );
 export type BisectRequest = Static<typeof BisectRequest>;
 
-/** One build that was compared with the good one, in the order of the first runs. */
+/** A build that was compared with the good one. */
 const BisectBuild = Type.Object({
   commit: Type.String(),
   scores: Type.Array(Type.Number()),

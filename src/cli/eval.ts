@@ -129,15 +129,13 @@ async function evaluate(
   await service.stop(0);
   const run = getRun(service.ctx, org, runId);
   const report = run.report ? getReport(service.ctx, org, run.report.slug) : null;
-
+  closeDb(db);
   if (!report) {
     const { failure } = run;
     const detail = failure === null ? `The run is ${run.status}.` : failureText(failure);
     sayFailure({ error: failure?.cause ?? "internal", detail, ...(failure && { failure }) }, json);
-    closeDb(db);
     return exits.error;
   }
-  closeDb(db);
   if (json) print(toJson(report, 2));
   else
     printStyled(

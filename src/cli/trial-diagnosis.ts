@@ -148,7 +148,7 @@ function findUnknownTools(trial: Trial): Record<string, ToolName> {
     const name = findCall(trial, mark)?.call.tool;
     return name === undefined || knownTools.includes(name) ? [] : [[name, tool] as const];
   });
-  // A page may be fetched, and a file be written, by a command: the first step of a tool says what it is.
+  // A command may also fetch a page or write a file. The first step of a tool says what it is, so it comes last and wins.
   return Object.fromEntries(steps.reverse());
 }
 

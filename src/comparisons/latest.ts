@@ -189,16 +189,11 @@ function compareLastLevels(points: Point[], changes: number[], compare: Compare)
   return index === undefined ? null : compare(points.slice(changes.at(-2) ?? 0, index), points.slice(index));
 }
 
-/** The newest change of the level, with the evaluations of the levels before and after it. */
-function lastLevelChange(points: Point[], compare: Compare): LatestChange | null {
-  return compareLastLevels(points, levelChangesOf(points), compare);
-}
-
-/** The same for an agent whose runs on the same docs don't differ: two evaluations of one run show a change. */
+/** The newest change of an agent whose runs on the same docs don't differ, so that two evaluations of one run show it, with the evaluations around it. */
 function lastExactChange(points: Point[], compare: Compare): LatestChange | null {
   const steps = points.flatMap((point, i) => {
     const previous = points[i - 1];
-    // The comparison leaves out a dimension, so that the difference may be larger than that of the scores.
+    // Comparing is slow. What it compares may differ by more than the scores, since it can leave out a dimension, hence half the threshold.
     if (!previous || Math.abs(point.score - previous.score) < threshold / 2) return [];
     return isClear(compare([previous], [point])) ? [i] : [];
   });
@@ -223,7 +218,7 @@ function changeOf(
   const compare = createCompare(ctx, org, latestRun);
   const exact = isRuleBased(latestRun.agent) ? lastExactChange(points, compare) : null;
   const step = exact ?? lastEvaluationChange(points, compare);
-  const change = isClear(step) ? step : (lastLevelChange(points, compare) ?? step);
+  const change = isClear(step) ? step : (compareLastLevels(points, levelChangesOf(points), compare) ?? step);
   if (lastChanges(ctx).size >= maxRememberedPrompts) lastChanges(ctx).clear();
   lastChanges(ctx).set(promptId, { basis, change });
   return change;

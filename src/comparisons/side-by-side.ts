@@ -87,17 +87,10 @@ export function compareReports(
   }));
   const noVerdictReason = `a verdict needs reports of two evaluations or agents, but these belong to ${sides.length}`;
   return {
-    reports: reports.map((report) => ({
-      slug: report.slug,
-      evalRequestId: report.run.evalRequestId,
-      agent: report.agent,
-      score: report.score,
-      scope: report.scope,
-      grade: report.grade,
-      outcome: report.outcome,
-      coverage: report.coverage,
-      createdAt: report.createdAt,
-    })),
+    reports: reports.map(({ slug, run, agent, score, scope, grade, outcome, coverage, createdAt }) => {
+      const { evalRequestId } = run;
+      return { slug, evalRequestId, agent, score, scope, grade, outcome, coverage, createdAt };
+    }),
     dimensions: sortDimensionNames(reports.flatMap(({ dimensions }) => dimensions.map(({ name }) => name))).map(
       (name) => ({
         name,

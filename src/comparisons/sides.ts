@@ -65,7 +65,7 @@ export function sideOf(ctx: Context, org: OrgId, { of, ...filter }: SideQuery): 
   return { name: of.join(", "), unfinished: side.unfinished, runs: matchingRuns };
 }
 
-/** The base of a head. Throws bad_request if there is none. */
+/** The baseline of the prompt of a head, from runs before it. Throws bad_request if there is none. */
 export function baselineOf(ctx: Context, org: OrgId, head: Side): Side {
   const newest = head.runs.find(({ report }) => report?.score != null);
   if (!newest) throw badRequest("Invalid baseline: the head is not measured yet.");

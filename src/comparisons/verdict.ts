@@ -76,17 +76,18 @@ export function decideVerdict(
   const pairs = pairsOf(observations(before), observations(after));
   if (pairs.length === 0) return withoutTest("not_comparable", "the sides have no prompt in common");
   const endsTest = isDeterministic ? null : testEnds(pairs);
-  const causes = endsTest ? worseEnds(endsTest.ends, level) : [];
+  const endCauses = endsTest ? worseEnds(endsTest.ends, level) : [];
   const ends = endsTest && roundedEnds(endsTest.ends);
-  const endReasons = ends ? describeEnds(ends, causes) : [];
+  const endReasons = ends ? describeEnds(ends, endCauses) : [];
+  const successP = endsTest?.successP == null ? null : roundP(endsTest.successP);
+  const endEvidence = { ends, causes: endCauses, successP };
   const isScored = summaries.every(({ n }) => n > 0);
-  const endEvidence = { ends, causes, successP: endsTest?.successP == null ? null : roundP(endsTest.successP) };
-  if (!isScored && causes.length > 0) return withoutTest("regressed", endReasons.join("; "), endEvidence);
+  if (!isScored && endCauses.length > 0) return withoutTest("regressed", endReasons.join("; "), endEvidence);
   if (!isScored) return withoutTest("insufficient_data", "one side is not measured", endEvidence);
   const scoreVerdict = verdictOfScores(before, after, pairs, level, isDeterministic);
-  const allCauses: Evidence["causes"] = scoreVerdict.verdict === "regressed" ? ["score", ...causes] : causes;
-  const evidence = { ...untested, ...endEvidence, ...scoreVerdict.evidence, causes: allCauses };
-  if (causes.length > 0) {
+  const causes: Evidence["causes"] = scoreVerdict.verdict === "regressed" ? ["score", ...endCauses] : endCauses;
+  const evidence = { ...untested, ...endEvidence, ...scoreVerdict.evidence, causes };
+  if (endCauses.length > 0) {
     const reason = [...endReasons, scoreVerdict.evidence.reason].join("; ");
     return { verdict: "regressed", evidence: { ...evidence, reason } };
   }
@@ -140,18 +141,20 @@ function verdictOfScores(
 /** A significant change in success that is not a regression makes the verdict soft, or inconclusive if it contradicts the scores. */
 function withSuccess(verdict: Verdict, evidence: Evidence, summaries: EvalResult[], level: number) {
   const { ends, successP } = evidence;
-  const success = ends?.success;
-  const change = success ? success.after.k / success.after.n - success.before.k / success.before.n : 0;
-  const isSignificant = verdict !== "insufficient_data" && successP !== null && successP < level && change !== 0;
-  const combined = isSignificant ? softened(verdict, change) : verdict;
-  const withNote = (note: string) => ({ verdict: combined, evidence: { ...evidence, reason: evidence.reason + note } });
-  if (combined === verdict || successP === null) return withNote(verdict === "inconclusive" ? hintOf(summaries) : "");
-  return withNote(
-    `; the success rate ${change > 0 ? "rose" : "fell"} by ${Math.abs(change * 100).toFixed(0)} percentage points, ${pWords(successP)}`,
-  );
+  const withNote = (note: string) => ({ verdict, evidence: { ...evidence, reason: evidence.reason + note } });
+  const unchanged = withNote(verdict === "inconclusive" ? hintOf(summaries) : "");
+  if (verdict === "insufficient_data" || !ends?.success || successP === null || successP >= level) return unchanged;
+  const { before, after } = ends.success;
+  const change = after.k / after.n - before.k / before.n;
+  const combined = softened(verdict, change);
+  if (combined === verdict) return unchanged;
+  const points = `${Math.abs(change * 100).toFixed(0)} percentage points`;
+  const note = `; the success rate ${change > 0 ? "rose" : "fell"} by ${points}, ${pWords(successP)}`;
+  return { ...withNote(note), verdict: combined };
 }
 
 function softened(verdict: Verdict, change: number): Verdict {
+  if (change === 0) return verdict;
   if (verdict === "no_change" || verdict === "inconclusive") return change > 0 ? "soft_improvement" : "soft_regression";
   const contradictions: Verdict[] = change > 0 ? ["soft_regression"] : ["improved", "soft_improvement"];
   return contradictions.includes(verdict) ? "inconclusive" : verdict;

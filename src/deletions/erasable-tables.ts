@@ -29,7 +29,7 @@ export const erasableTables = perConnection(({ $client }: Db): ErasableTable[] =
   const visit = (name: string) => {
     if (sorted.includes(name)) return;
     for (const child of names) if (child !== name && parentsOf(child).includes(name)) visit(child);
-    if (!sorted.includes(name)) sorted.push(name);
+    sorted.push(name);
   };
   for (const name of names) visit(name);
   const isIndexedByOrg = (name: string) =>

@@ -31,8 +31,9 @@ export function moveRun(tx: Tx, run: typeof runs.$inferSelect, promptId: string)
   tx.update(reports).set({ promptId }).where(eq(reports.runId, id)).run();
   const reportOfRun = sql`(select id from reports where run_id = ${id})`;
   tx.update(frictionPoints).set({ promptId }).where(sql`${frictionPoints.reportId} = ${reportOfRun}`).run();
-  const others = sql`select 1 from runs where org_id = ${orgId} and eval_request_id = ${evalRequestId} and prompt_id = ${run.promptId}`;
-  const isShared = tx.get(sql`${others} limit 1`) != null;
+  // The run itself has moved by now.
+  const others = sql`select 1 from runs where org_id = ${orgId} and eval_request_id = ${evalRequestId} and prompt_id = ${run.promptId} limit 1`;
+  const isShared = tx.get(others) != null;
   const slug = sql`(select slug from reports where run_id = ${id})`;
   const isAboutRun = or(mentions(id), mentions(slug), isShared ? undefined : mentions(evalRequestId));
   tx.update(notifications)

@@ -23,7 +23,7 @@ export const apiKeys = sqliteTable(
     createdBy: text("created_by"),
     /** The trust whose job exchanged an ID token for it; null: created by hand. */
     trustId: text("trust_id"),
-    /** For clients that were not written for evald. */
+    /** For clients that were not written for evald: errors contain their detail, runs supersede others by default, and a passed bar has a grade. */
     usesCompatibilityMode: boolean("uses_compatibility_mode").notNull().default(false),
   },
   (table) => [
