@@ -55,7 +55,7 @@ export const passedEnvOf = (env: Env): Record<string, string> =>
 
 export type AgentStandby = ReturnType<typeof createAgentStandby>;
 
-/** What is opened for runs before they start: the socket of the network proxy, and the folders of a run. */
+/** What is opened for runs before they start: the socket of the network proxy, which all of them share, and the folders of one run. */
 type RunFiles = { openSocket: () => Promise<string>; openFolders: () => Promise<string[]> };
 
 /** `programs`: what the process starts in further sandboxes; null if it starts none. `executable`: the state of this executable's file. */
@@ -76,6 +76,7 @@ export function createAgentStandby(env: Env) {
   const createCommandFinder = (kind: "rules" | "model") => {
     const findProblem = once(
       () => testAgentSandbox(kind, passedEnv),
+      // A problem may be solved while the service runs, so it is looked for again.
       (problem) => problem === null,
     );
     return async ({ programs, sockets, folders }: ProcessNeeds) => {
@@ -98,10 +99,12 @@ export function createAgentStandby(env: Env) {
     /** Keeps processes waiting for the next runs, of which `concurrency` run at once. */
     start({ openSocket, openFolders }: RunFiles, concurrency: number) {
       const size = Math.max(1, Math.floor(concurrency / runsPerStandby));
+      // Every run without a model needs the same.
       standbys.rules.start(size, async () => {
         const sockets = [await openSocket()];
         return { sockets, folders: [], programs: null, executable: findExecutable() };
       });
+      // Whether runs with a model have a workspace, and which sockets they need, is known from the last one. Folders are of one run each.
       standbys.model.start(size, async (lastNeeds) => {
         if (!lastNeeds) return null;
         return {

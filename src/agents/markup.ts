@@ -187,8 +187,8 @@ function endLink(state: State): void {
   block.links.push({ link, start: Math.min(start, block.text.length), end: block.text.length });
 }
 
-/** A block continues after these: the first paragraph of a list item, a definition, the cells of a row. */
-const continuingTag = /^(li|dd|tr|td|th)$/;
+/** What these begin with belongs to the same block as they, such as the first paragraph of a list item. */
+const containerTag = /^(li|dd|tr|td|th)$/;
 /**
  * Limits in characters: text of a block in which links are located, and how far to look for the sentence around a link.
  */
@@ -202,18 +202,19 @@ function addText({ hidden, block }: State, text: string): void {
 
 /** Whether a block goes on in an element: a definition after its term, the cells of a row, and what an item or a cell begins with. */
 function continuesIn({ lastTag, text, lastStart }: Block, tag: string): boolean {
+  if (tag === "li" || tag === "dt" || tag === "tr") return false;
   if (tag === "dd") return lastTag !== "dd";
   if (tag === "td" || tag === "th") return true;
-  return continuingTag.test(lastTag) && text.slice(lastStart).trim() === "";
+  return containerTag.test(lastTag) && text.slice(lastStart).trim() === "";
 }
 
 /** Starts another block, or goes on with this one. */
 function enterBlock(block: Block, tag: string): void {
   const continues = continuesIn(block, tag);
-  if (!continues || tag === "li" || tag === "dt" || tag === "tr") endBlock(block);
+  if (!continues) endBlock(block);
   else if (block.text.length < maxBlock) block.text += " ";
   block.isHeading ||= /^h[1-6]$/.test(tag);
-  if (continuingTag.test(tag) || !continues) block.lastTag = tag;
+  if (!continues || containerTag.test(tag)) block.lastTag = tag;
   block.lastStart = block.text.length;
 }
 

@@ -4,8 +4,9 @@ import type { OwnContent } from "./own-content.ts";
 export const slowPageMs = 3000;
 
 /**
- * Why a page with a success status can't be used. `empty`: no text. `empty_shell`: no content without JavaScript.
- * `soft_404`: an error page. `missing`: one that is meant so, which suggests other pages and isn't to be listed. `sign_in`: a form instead of the page. `challenge`: a test of the browser instead of it.
+ * Why a page with a success status can't be used. `empty`: no text. `empty_shell`: no content without JavaScript. `soft_404`: an error page.
+ * `missing`: one that suggests other pages and asks search engines not to list it, so its author knows that the page is missing.
+ * `sign_in`: a form instead of the page. `challenge`: a test of the browser instead of it.
  */
 export type PageProblem = "empty" | "empty_shell" | "soft_404" | "missing" | "sign_in" | "challenge";
 
@@ -50,6 +51,7 @@ export function findProblem(content: Content): PageProblem | null {
   const { own, scripts } = content;
   if (isShell(content)) return own.asksForProof || own.mayAskForProof ? "challenge" : "empty_shell";
   if (isThin(content) && own.asksForProof) return "challenge";
+  // What only may ask to sign in counts on a page with even less.
   if ((isThin(content) && own.asksToSignIn) || (isStub(content) && own.mayAskToSignIn)) return "sign_in";
   const parts = own.textLength + own.headings + own.links + own.images + own.frames + content.samples;
   return parts === 0 && scripts === 0 ? "empty" : null;

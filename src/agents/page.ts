@@ -54,7 +54,7 @@ export type Page = {
   asksForProof: boolean;
   /** Where it sends its reader, if it has nothing else to say. */
   redirect: string | null;
-  /** Whether it has a sentence or two and no link that leads further. */
+  /** Whether it has a sentence or two, no picture, and at most one link. */
   isDeadEnd: boolean;
   /** Whether it asks search engines not to list it. */
   isUnlisted: boolean;

@@ -19,7 +19,8 @@ type PageResponse = {
 
 export type Reader = ReturnType<typeof createReader>;
 
-const withoutFragment = (url: string) => url.replace(/#.*$/s, "");
+/** A URL without its fragment. */
+export const withoutFragment = (url: string) => url.replace(/#.*$/s, "");
 const isText = (contentType: string | null) =>
   isReadable(contentType) ||
   /^\s*(application\/(json|yaml)|text\/|[^;]+\+(json|xml)|application\/xml)/i.test(contentType ?? "");

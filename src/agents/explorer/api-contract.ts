@@ -92,7 +92,9 @@ function misplacedPath(servers: URL[], paths: JsonObject, pathname: string): Tar
       const rest = `/${segments.slice(length).join("/")}`;
       const template = findPath(paths, rest);
       if (rest === "/" || template === undefined) continue;
+      // `/v2` in place of `/v1`.
       const isOtherBase = length === baseSegments.length;
+      // `/api/v1`, or nothing, in place of `/v1`.
       const isLongerOrShorter =
         (isWithin(prefixSegments, baseSegments) || isWithin(baseSegments, prefixSegments)) && hasFixedPart(template);
       const prefix = prefixSegments.join("/");

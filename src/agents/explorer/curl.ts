@@ -142,6 +142,7 @@ function callOf(options: Option[], hasUnknownWords: boolean, line: number): Http
     headerLines.some((header) => header.startsWith("@") || header.split(/[:;]/)[0]!.includes(unknownPart));
   const hasCredentials = has(/^(?:user|netrc.*|oauth2-bearer|cookie|cert|config|aws-sigv4|negotiate|ntlm|digest)$/);
   return valuesOf(/^url$/).flatMap((address) => {
+    // To a folder, curl adds the name of the file that it uploads.
     const file = address.endsWith("/") && has(/^upload-file$/) ? unknownPart : "";
     const url = toUrl(address + file);
     if (url === null) return [];

@@ -112,6 +112,7 @@ function findStem(word: string): string {
     hasVerbEnding = !doubled && stem.endsWith("at");
     break;
   }
+  // What is left of `migrate`, `migrating` and `migration` is `migr`.
   if (hasVerbEnding && stem.replace(/ate?$/, "").length >= 4) stem = stem.replace(/ate?$/, "");
   return stem.length > 4 ? stem.replace(/e$/, "") : stem;
 }
@@ -161,6 +162,7 @@ function termsOf(text: string): Term[] {
   for (const part of splitPhrases(text)) {
     if (terms.size >= maxTerms) break;
     if (multiWordPhrases.includes(part)) {
+      // Texts are searched word by word, so a phrase is found by its synonyms of one word.
       const alternatives = alternativesOf(part, "");
       const [stem = part] = alternatives.keys();
       if (!terms.has(stem)) terms.set(stem, { word: part, stem, alternatives, related: new Set() });

@@ -46,6 +46,7 @@ const normalizeTitle = (text: string) =>
 function hasDividingHeading({ title, markdown, headings }: ReadPage): boolean {
   const titles = new Set([title, ...title.split(/\s[|·•–—-]\s|:\s/)].map(normalizeTitle));
   const lines = markdown.split("\n");
+  // So many lines at the start of the page, and at its end, have some text together.
   const minAbove = lengthOfSomeText(lines.map(proseOfLine));
   const minFromHere = lengthOfSomeText(lines.map(textOf).reverse());
   return headings.some((heading) => {

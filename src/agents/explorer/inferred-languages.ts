@@ -4,7 +4,7 @@ import { type GrammarName, grammarNames, grammars, openingOf } from "./grammars.
 
 /** Longer samples have no language, prompts or calls: some patterns would take long on them. */
 export const maxSampleChars = 10_000;
-/** Characters of a sample that all parsers read, and that those parsers read for which it may be. */
+/** All parsers read the first characters of a sample, and those whose language it may be in read more. */
 const probeChars = 400;
 const maxChars = 2000;
 /** A sample of a language has at most one error per this number of tokens, besides one. */
@@ -117,6 +117,7 @@ export function isOtherText(code: string): boolean {
 function inferProgram(code: string): Inference | null {
   if (!/[([{;]/.test(code)) return null;
   let readings = readAll(grammarNames, headOf(code, probeChars));
+  // A cut may add an error.
   if (code.length > probeChars && readings[0]!.errors <= maxErrors(readings[0]!) + 1)
     readings = readAll(candidatesOf(readings), headOf(code, maxChars));
   const best = readings[0]!;

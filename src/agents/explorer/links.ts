@@ -2,7 +2,7 @@ import { pageKey } from "../../net/page-key.ts";
 import { readerAccept } from "../../net/user-agent.ts";
 import type { Check, Provenance } from "../agent.ts";
 import { suggestLinkEdits } from "../link-edits.ts";
-import { type FetchResult, fetchUrl, findRefusal, type Log } from "./fetching.ts";
+import { type FetchFailureKind, type FetchResult, fetchUrl, findRefusal, type Log } from "./fetching.ts";
 import { fetchPage, toReadPage } from "./page-fetching.ts";
 import { findResponseFault, findWorstFault, isPersonal, type PageFault } from "./page-health.ts";
 import {
@@ -35,7 +35,9 @@ type Link = { url: string; foundOn: LinkSource; text: string };
 /** `isOwnPage`: a page of the site that may be read. The site has files of other kinds, too. */
 type Target = Link & { isOwnSite: boolean; isOwnPage: boolean };
 type Answer = { target: Target; fetchResult: FetchResult };
-type Finding = { target: Target; state: "alive" | "bad" | "unknown"; reason: string; fault?: PageFault };
+/** `failure`: why there was no response; null: there was one. */
+type Result = { state: "alive" | "bad" | "unknown"; failure: FetchFailureKind | null; fault?: PageFault };
+type Finding = Result & { target: Target };
 
 /** Tests the targets of page links, each target once per session, and the site's own first. Adds to `tested`. */
 export async function* checkLinks(session: Session, readPages: ReadPage[], tested: Set<string>): Steps {
@@ -48,12 +50,11 @@ export async function* checkLinks(session: Session, readPages: ReadPage[], teste
       foundOn: { url: page.url, markdown: page.markdown, provenance: "link" as const },
     })),
   );
-  yield* useTool(session, "check_links", { pages: pages.length }, async (log) => {
-    // Links from survey pages to other sites aren't worth the wait.
-    const maxOthers = readPages === session.surveyed ? 0 : maxOtherSiteTargets;
-    const { checks, output } = await testLinks(session, links, tested, maxOthers, log);
-    return { ok: true, output, checks, value: undefined };
-  });
+  // Links from survey pages to other sites aren't worth the wait.
+  const maxOthers = readPages === session.surveyed ? 0 : maxOtherSiteTargets;
+  yield* useTool(session, "check_links", { pages: pages.length }, (log) =>
+    testLinks(session, links, tested, maxOthers, log),
+  );
 }
 
 /** Tests the targets of entries in llms.txt files and sitemaps. */
@@ -64,10 +65,7 @@ export async function* checkListingLinks(session: Session, tested: Set<string>):
       text: name,
       foundOn: { url: listUrl, markdown: text, provenance: kind },
     }));
-    yield* useTool(session, "check_links", { list: listUrl }, async (log) => {
-      const { checks, output } = await testLinks(session, entries, tested, 0, log);
-      return { ok: true, output, checks, value: undefined };
-    });
+    yield* useTool(session, "check_links", { list: listUrl }, (log) => testLinks(session, entries, tested, 0, log));
   }
 }
 
@@ -82,7 +80,7 @@ async function testLinks(session: Session, links: Link[], tested: Set<string>, m
     testHost(session, host, untilMs, targetLog),
   );
   const findings = [...answers.map((answer) => toFinding(session, answer)), ...otherFindings.flat()];
-  const cutCount = findings.filter(({ reason }) => reason === "cut").length;
+  const cutCount = findings.filter(({ failure }) => failure === "cut").length;
   const count = (state: Finding["state"]) => findings.filter((finding) => finding.state === state).length;
   const output = {
     targets: ownTargets.length + otherTargets.length,
@@ -91,7 +89,7 @@ async function testLinks(session: Session, links: Link[], tested: Set<string>, m
     notJudged: count("unknown"),
     notTried: untestedCount + cutCount,
   };
-  return { checks: toChecks(findings), output };
+  return { ok: true, output, checks: toChecks(findings), value: undefined };
 }
 
 function collectTargets(
@@ -120,7 +118,7 @@ function collectTargets(
   return { ownTargets, otherTargets, untestedCount };
 }
 
-const silentKinds = new Set(["dns", "unreachable", "timeout", "tls", "refused"]);
+const silentKinds = new Set<FetchFailureKind | null>(["dns", "unreachable", "timeout", "tls", "refused"]);
 
 /** Tests links to one other host, one after another. A host that doesn't respond once is skipped. */
 async function testHost(session: Session, targets: Target[], untilMs: number, log: Log): Promise<Finding[]> {
@@ -129,9 +127,9 @@ async function testHost(session: Session, targets: Target[], untilMs: number, lo
   for (const target of targets) {
     const isCut = isSilent || session.context.now() >= untilMs;
     const finding: Finding = isCut
-      ? { target, state: "unknown", reason: "cut" }
+      ? { target, state: "unknown", failure: "cut" }
       : toFinding(session, await testTarget(session, target, log));
-    isSilent ||= silentKinds.has(finding.reason);
+    isSilent ||= silentKinds.has(finding.failure);
     findings.push(finding);
   }
   return findings;
@@ -177,19 +175,19 @@ const toFinding = (session: Session, { target, fetchResult }: Answer): Finding =
   ...resultOf(session, target, fetchResult),
 });
 
-function resultOf(session: Session, target: Target, fetchResult: FetchResult): Omit<Finding, "target"> {
+function resultOf(session: Session, target: Target, fetchResult: FetchResult): Result {
+  const failure = fetchResult.ok ? null : fetchResult.kind;
   if (fetchResult.ok && fetchResult.response.status < 400) {
     // The response to a HEAD request, which other targets get, has no text.
     const page = target.isOwnPage ? toReadPage(session, target.url, fetchResult) : null;
     const fault = target.isOwnSite ? findWorstFault(target.url, fetchResult, page) : null;
-    return fault === null ? { state: "alive", reason: "" } : { state: "bad", reason: fault.id, fault };
+    return fault === null ? { state: "alive", failure } : { state: "bad", failure, fault };
   }
-  if (!fetchResult.ok && fetchResult.kind === "too_large" && !target.isOwnSite) return { state: "alive", reason: "" };
-  const reason = fetchResult.ok ? `status ${fetchResult.response.status}` : fetchResult.kind;
+  if (failure === "too_large" && !target.isOwnSite) return { state: "alive", failure };
   const doesNotExist = fetchResult.ok && (fetchResult.response.status === 404 || fetchResult.response.status === 410);
   // How another site treats strangers, or that it is down, says nothing about these docs.
   const fault = target.isOwnSite || doesNotExist ? findResponseFault(target.url, fetchResult) : null;
-  return fault === null ? { state: "unknown", reason } : { state: "bad", reason, fault };
+  return fault === null ? { state: "unknown", failure } : { state: "bad", failure, fault };
 }
 
 function toChecks(findings: Finding[]): Check[] {

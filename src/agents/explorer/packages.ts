@@ -155,6 +155,7 @@ export function importsOf(sample: CodeSample): Package[] {
   const [ecosystem, { imports, isStandard }] = entry;
   return [...code.matchAll(imports)].flatMap((match) => {
     const specifier = match[1]!;
+    // A package by its address, as Deno and browsers import it: `npm:hollow@2`, `https://esm.sh/hollow@2`.
     const [, hosted = ""] =
       /^(?:https?:\/\/[^/]+\/(?:npm\/)?|npm:|jsr:)((?:@[\w.-]+\/)?[\w.-]+(?:@[\w.^~-]+)?)/.exec(specifier) ?? [];
     if (hosted === "" && (isStandard(specifier) || /^\w+:/.test(specifier))) return [];

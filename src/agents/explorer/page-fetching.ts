@@ -99,7 +99,7 @@ function findProblemAmongOthers(session: Session, page: Page, addresses: string[
   if (page.problem === "sign_in" && isInTemplate(session, page, "asksToSignIn")) return null;
   if (page.problem === "challenge" && isInTemplate(session, page, "asksForProof"))
     return page.markdown === "" ? "empty_shell" : null;
-  // The author of a link knew the title that looks like the one of an error page.
+  // A link with the title as its text leads here on purpose, even if that looks like the title of an error page.
   const isErrorPage = page.problem === "soft_404" || page.problem === "missing";
   if (isErrorPage && addresses.some((each) => isNamed(session, page, each))) return null;
   if (page.problem !== null) return page.problem;

@@ -22,16 +22,17 @@ export type PageRule = {
   ): { message: string; fix: string; line?: number | null; quote?: string | null } | null;
 };
 
-/**
- * The number of pages of the session that contain a line of Markdown, and the links between them. `path`: the pages that were opened on the
- * way to the answer, besides those at `starts`, the keys of the start URLs. `goal`: the stems of its words.
- */
+/** What the pages of a session have in common. */
 export type SiteContent = {
+  /** How many of the `pages` contain a line of Markdown, by its pattern. */
   lines: Map<string, number>;
   pages: number;
   graph: LinkGraph;
+  /** Keys of the start URLs. */
   starts: Set<string>;
+  /** The pages that were opened on the way to the answer, besides the start pages. */
   path: Set<ReadPage>;
+  /** The stems of the goal's words. */
   goal: Set<string>;
 };
 

@@ -108,6 +108,7 @@ function unquote(text: string): string {
   return content.replace(/\\([\s\S])/g, (_, mark: string) => ({ n: "\n", t: "\t", "\n": "" })[mark] ?? mark);
 }
 
+/** The text of a template: with the values of variables that the sample sets, and with `unknownPart` in place of other replacements. */
 function withoutReplacements({ code, variables }: Program, node: SyntaxNode, inner: Evaluate): string {
   let text = "";
   let end = node.from;

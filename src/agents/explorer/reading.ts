@@ -3,6 +3,7 @@ import { readRetryAfter } from "../../net/retry-after.ts";
 import { readerAccept } from "../../net/user-agent.ts";
 import { type AgentEvent, maxPageTextChars, type Provenance } from "../agent.ts";
 import { basisIn } from "../basis.ts";
+import type { Milestone } from "../milestones.ts";
 import type { PageProblem } from "../page-problem.ts";
 import { type FetchFailureKind, findRefusal } from "./fetching.ts";
 import { fetchPage, toReadPage } from "./page-fetching.ts";
@@ -89,7 +90,7 @@ const problemMessages: Record<PageProblem, (page: ReadPage) => string> = {
 };
 
 function describePage(
-  { task }: Session,
+  session: Session,
   url: string,
   page: ReadPage,
 ): { output: Record<string, unknown>; laterEvents: AgentEvent[] } {
@@ -114,15 +115,15 @@ function describePage(
       laterEvents: [error, ...(needsPerson ? [{ type: "interruption" as const, question: message, url }] : [])],
     };
   }
-  const detail = {
-    url,
-    chars: page.markdown.length,
-    form: page.form,
-    title: cut(page.title, 200),
-    ...basisIn(task.basis, page),
-  };
   const pageText = page.markdown.slice(0, maxPageTextChars);
-  return { output, laterEvents: [{ type: "milestone", name: "page_read", detail, pageText }] };
+  return { output, laterEvents: [{ ...toPageRead(session, url, page), pageText }] };
+}
+
+/** The milestone of a page that was read at a URL. */
+export function toPageRead({ task }: Session, url: string, page: ReadPage): Milestone<"page_read"> {
+  const { form, markdown, title } = page;
+  const detail = { url, chars: markdown.length, form, title: cut(title, 200), ...basisIn(task.basis, page) };
+  return { type: "milestone", name: "page_read", detail };
 }
 
 /** Whether a page with the same text was read under another URL. */

@@ -244,7 +244,7 @@ function countTerms(page: ReadPage, sections: IndexedSection[], index: SectionIn
 
 /**
  * How much a term distinguishes, above 0: little if most pages contain it, almost nothing if most titles do, like the
- * name of the product. Nobody knows how much a term does that occurs nowhere: as much as the others.
+ * name of the product. A term that occurs nowhere counts like the others on average, because nobody knows.
  */
 export function rarityOf(term: Term, index: SectionIndex): number {
   const seen = index.terms.filter(({ stem }) => index.pagesByTerm.get(stem)! > 0);

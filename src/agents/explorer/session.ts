@@ -81,13 +81,7 @@ export const faultWeight = 4;
 
 /** A check whose other fields have their usual values: it is about its subject, weighs 1, and has a share of 1 if it passed, else 0. */
 export const toCheck = (
-  fields: Partial<Check> & {
-    id: string;
-    group: Check["group"];
-    status: Check["status"];
-    subject: string;
-    message: string;
-  },
+  fields: Partial<Check> & Pick<Check, "id" | "group" | "status" | "subject" | "message">,
 ): Check => ({
   share: fields.status === "pass" ? 1 : 0,
   weight: 1,

@@ -1,7 +1,6 @@
 import { pageKey } from "../../net/page-key.ts";
 import { readerAccept } from "../../net/user-agent.ts";
 import type { AgentEvent, Check, Provenance } from "../agent.ts";
-import { basisIn } from "../basis.ts";
 import type { DocLink } from "../markup.ts";
 import { isInDocs } from "./docs-folders.ts";
 import { type FetchResult, findRefusal, type Log } from "./fetching.ts";
@@ -10,6 +9,7 @@ import { isPrivate, lineOf, toEntryFault } from "./links.ts";
 import { fetchPage, toReadPage } from "./page-fetching.ts";
 import { findFaultOfNeeded, findPageFault, findResponseFault } from "./page-health.ts";
 import type { Section } from "./page-sections.ts";
+import { toPageRead } from "./reading.ts";
 import { rankSections, type SectionIndex } from "./sections.ts";
 import {
   cut,
@@ -91,11 +91,7 @@ function chooseCandidates(
     chosenKeys.add(key);
     candidates.push({ ...candidate, url });
   };
-  const toCandidate = (
-    page: ReadPage,
-    { url, text }: { url: string; text: string },
-    needed: boolean,
-  ): SurveyCandidate => ({
+  const toCandidate = (page: ReadPage, { url, text }: DocLink, needed: boolean): SurveyCandidate => ({
     url,
     text,
     needed,
@@ -113,6 +109,7 @@ function chooseCandidates(
     if (answer)
       for (const link of answer.links) if (isNeededBy(link, best!.section)) add(toCandidate(answer, link, true));
   }
+  // Half of what is left is for links that match the goal, the other half for a link of each page and an entry of each list in turn.
   const goalShare = candidates.length + Math.ceil((maxCandidates - candidates.length) / 2);
   while (candidates.length < goalShare) {
     const link = frontier.take();
@@ -186,13 +183,6 @@ async function* readCandidate(
       checks.push({ ...readableCheck, ...subjectOf(session, candidate), ...(needed && { needed }) });
     if (page) session.surveyed.push(page);
     const ok = page !== null && pageFault === null;
-    const detail = page && {
-      url: page.url,
-      chars: page.markdown.length,
-      form: page.form,
-      title: cut(page.title, 200),
-      ...basisIn(session.task.basis, page),
-    };
     return {
       ok: true,
       output: {
@@ -202,7 +192,7 @@ async function* readCandidate(
         ...(page && { title: cut(page.title, 200) }),
       },
       checks,
-      laterEvents: ok && detail ? [{ type: "milestone", name: "page_read", detail }] : [],
+      laterEvents: ok ? [toPageRead(session, page.url, page)] : [],
       value: ok ? page : null,
     };
   });

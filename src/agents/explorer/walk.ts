@@ -76,8 +76,8 @@ function failIfNothingAnswered({ fetcher }: Session, starts: StartPage[]): void 
   const late = broken.find(({ result }) => result.fetchFailure === "timeout");
   if (late && findLimit(fetcher)?.limit === "wall_clock")
     throw new AgentFailure("server_time_limit", `${late.url} did not respond before the run reached its time limit`);
-  const retryable = broken.some(({ result: { fetchFailure, status } }) =>
-    fetchFailure === null ? isTemporary(status) : temporaryFailures.has(fetchFailure),
+  const retryable = broken.some(
+    ({ result: { fetchFailure } }) => fetchFailure === null || temporaryFailures.has(fetchFailure),
   );
   // All of them are retried, so wait as long as the longest Retry-After.
   const retryAfterMs = Math.max(
@@ -144,11 +144,9 @@ async function* readAllListings(session: Session, frontier: Frontier, index: Sec
     if (findLimit(session.fetcher)) return;
     const { fromLlmsTxt, fromSitemap } = yield* readSiteListings(session, origin, start);
     for (const [by, lists] of [["llms.txt", fromLlmsTxt] as const, ["sitemap", fromSitemap] as const])
-      for (const { url, text, links: allLinks } of lists) {
-        // The list of a host leads to other docs too.
-        const linksIntoDocs = allLinks.filter((link) => isInDocs(session, link.url));
-        const isOwnList = isInDocs(session, url) || (linksIntoDocs.length === 0 && isNamedLikeDocs(session, text));
-        const links = isOwnList ? allLinks : linksIntoDocs;
+      for (const list of lists) {
+        const { url, text, links: allLinks } = list;
+        const links = docsLinksIn(session, list);
         // The entries that are tested may include those of other docs, if most are of these.
         const testedLinks = links.length >= minLinkShare * allLinks.length ? allLinks : links;
         if (links.length === 0) continue;
@@ -170,6 +168,13 @@ async function* readAllListings(session: Session, frontier: Frontier, index: Sec
       }
     if (session.pages.length === 0) frontier.add([{ url: `${origin}/`, text: "start" }], "guessed", null);
   }
+}
+
+/** The entries of a list that belong to the docs: all in a list of these docs. The list of a host leads to other docs too. */
+function docsLinksIn(session: Session, { url, text, links }: Omit<Listing, "kind">): Listing["links"] {
+  const linksIntoDocs = links.filter((link) => isInDocs(session, link.url));
+  const isOwnList = isInDocs(session, url) || (linksIntoDocs.length === 0 && isNamedLikeDocs(session, text));
+  return isOwnList ? links : linksIntoDocs;
 }
 
 /** Whether the heading of a list is in the title of a start page: then it is of these docs, wherever its entries lead. */

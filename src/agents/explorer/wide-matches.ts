@@ -18,9 +18,9 @@ export type WideStrengths = ReadonlyMap<string, number>;
 const formWeight = { own: 1, synonym: 0.6, related: 0.4 };
 /** What further forms of a term add to the best one. */
 const furtherForms = 0.3;
-/** How much more than by its own word a term can count by others. */
+/** With its synonyms and related words, a term counts at most this many times as much as with its own word alone. */
 const maxByOthers = 2;
-/** The rarity of a term if no page contains any of them. */
+/** The rarity of each term if no page contains any term of the goal. */
 const unknownRarity = 1.5;
 
 /** The wide words of a goal, of which no page has been counted. */

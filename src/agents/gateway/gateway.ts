@@ -7,8 +7,12 @@ import { type ModelRun, type ModelSpending, openAccount } from "./call-account.t
 import { refusalResponse } from "./forward.ts";
 import { answerCall, closeSession, type ModelSession } from "./model-session.ts";
 
-/** Files that a run may fetch from `/files/<name>`, for an agent on another machine. */
+/** Files that a run may fetch from `/files/<name>`, for an agent on another machine; null: the run has no such file. */
 type Files = Record<string, Uint8Array | null>;
+
+type SessionOptions = Partial<
+  Pick<ModelSession, "silenceMs" | "drainMs" | "allowsWebSearch" | "takesCalls" | "waitForTurn"> & { files: Files }
+>;
 
 /** A run's access to its model: `http://gateway/<provider>/…` over the socket, the token in the provider's own header. */
 export type GatewaySession = {
@@ -25,7 +29,7 @@ export type GatewaySession = {
 
 /**
  * The proxy between agents and models. It holds the API keys and counts usage. It starts listening with its first
- * session. `maxFailures`: consecutive provider failures that end a run.
+ * session. `silenceMs` and `drainMs`: defaults of `ModelSession`. `maxFailures`: consecutive provider failures that end a run.
  */
 export function createGateway({
   now,
@@ -78,19 +82,10 @@ export function createGateway({
   }
 
   /**
-   * Lets one run call one model, within its limits. `waitForTurn`: called before each part of a call whose time depends on the size of the request;
-   * by default, calls don't wait.
+   * Lets one run call one model, within its limits, and fetch its files. A run whose agent calls its vendor itself, with a login, only gets files
+   * (`takesCalls`: false). By default, calls don't wait for a turn.
    */
-  function openSession(
-    run: ModelRun & {
-      files?: Files;
-      silenceMs?: number;
-      drainMs?: number;
-      allowsWebSearch?: boolean;
-      takesCalls?: boolean;
-      waitForTurn?: () => Promise<void>;
-    },
-  ): GatewaySession {
+  function openSession(run: ModelRun & SessionOptions): GatewaySession {
     listener ??= listen();
     const { id, token } = newToken();
     const account = openAccount(run, now, maxFailures);

@@ -47,6 +47,7 @@ function settleAnswer(
   const name = summary.model ?? model.name;
   const finalUsage = isComplete ? usage : null;
   const costUsd = finalUsage && priceOf(finalUsage, summary.model, model);
+  // What names no model, such as a web page, cost nothing, unless it was cut before it could name one.
   const isFromModel = summary.model !== null || cutReason !== null;
   const likelyUsage = finalUsage === null && isFromModel ? estimateUsage(summary, likelyInput) : null;
   const estimate = likelyUsage && {

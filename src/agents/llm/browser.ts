@@ -5,6 +5,7 @@ import { createHostList, type HostList } from "../../net/hosts.ts";
 import { failureHeader } from "../../net/tunnel-agents.ts";
 import type { AgentResources, EgressSocket } from "../agent.ts";
 import { shorten } from "../event-size.ts";
+import { withoutFragment } from "../reader.ts";
 import type { Relay } from "../relay/relay.ts";
 import { hostUrlsOf, type Task } from "../task.ts";
 import { BrowserLost, createBrowserDriver } from "./browser-page.ts";
@@ -182,7 +183,6 @@ const isWeb = (url: string) => /^https?:$/.test(URL.parse(url)?.protocol ?? "");
 const isErrorPage = (url: string) => url.startsWith("chrome-error:");
 /** Whether a page is neither on the web nor one that the browser itself shows, as in a `data:` URL. */
 const isForbidden = (url: string) => !isWeb(url) && url !== "about:blank" && !isErrorPage(url);
-const withoutFragment = (url: string) => url.replace(/#.*$/s, "");
 const isTimeout = (error: unknown) => error instanceof Error && error.name === "TimeoutError";
 
 /** Problems besides those of the action itself; null if none. */

@@ -7,7 +7,7 @@ import { readerAccept } from "../../net/user-agent.ts";
 import type { AgentContext, AgentResources } from "../agent.ts";
 import { shorten } from "../event-size.ts";
 import { addListedUrl, searchPagesRead } from "../pages-read.ts";
-import { type Reader, toPageReadEvent } from "../reader.ts";
+import { type Reader, toPageReadEvent, withoutFragment } from "../reader.ts";
 import { hostUrlsOf, type Task } from "../task.ts";
 import { defineTool, maxUrlChars, type ToolCall, type ToolResult } from "./tool.ts";
 
@@ -39,8 +39,6 @@ function objectionToHeaders(headers: Record<string, string>): string | null {
     return error instanceof Error ? error.message.slice(0, 500) : String(error);
   }
 }
-
-const withoutFragment = (url: string) => url.replace(/#.*$/s, "");
 
 /** The network tools. All requests go through the guard, to allowed hosts only. */
 export function webTools(

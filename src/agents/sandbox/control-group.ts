@@ -91,8 +91,8 @@ export function createDelegatedCgroup(uid: number | null): DelegatedCgroup | nul
 }
 
 /**
- * In version 1, a group for CPU time, which its processes can't change; none if that isn't possible. Without it, Linux divides CPU time
- * between sessions of processes (sched_autogroup), and every sandbox that the process starts is one more.
+ * In version 1, a group for CPU time, which its processes can't change; none if that isn't possible. Without it, an agent would get more CPU time
+ * with every sandbox that it starts: Linux would divide the time by what `setsid` creates (sched_autogroup), which each sandbox calls.
  */
 function createCpuGroup(name: string): string[] {
   try {

@@ -6,7 +6,7 @@ import { readText } from "./kernel-files.ts";
 
 /**
  * Weights of control groups below the same one: Linux divides CPU time in proportion to them. In the unit of version 1 (`cpu.shares`), where any
- * other group, or session of processes without one, has 1,024. The service is short of nothing: it uses little, and answers at once.
+ * other group has 1,024, and so have the processes without a group that one `setsid` joins. The service is short of nothing: it uses little.
  */
 export const cpuWeights = { service: 8192, session: 1024, sessionInProgress: 512 };
 
@@ -39,10 +39,7 @@ export function enableCpuController(folder: string): void {
   }
 }
 
-/**
- * Puts this process in a control group of its own beside those of its sessions, where that is possible. To the rest of the machine, sessions are as
- * many programs as there are sessions. Call it once.
- */
+/** Puts this process in a control group of its own beside those of its sessions, where that is possible. Call it once. */
 export async function joinServiceGroup(): Promise<void> {
   try {
     const [cpu] = prepareParents("cgroup", "cpu");
@@ -64,7 +61,10 @@ async function joinVersion1(parent: string): Promise<void> {
   process.on("exit", () => remove(folder));
 }
 
-/** In version 2, the parent of the group that this process is in, such as its systemd unit, will contain the groups of sessions; the root has none. */
+/**
+ * In version 2, the groups of sessions are created beside the one of this process, in their parent, such as the systemd unit (DelegateSubgroup=).
+ * The root has no parent, so a process in it moves into a new group.
+ */
 async function joinVersion2(): Promise<void> {
   const [own, parent] = prepareParents("cgroup2", "");
   if (own === undefined) return;
@@ -112,7 +112,7 @@ export function canGroupSessions(): boolean {
 /** Where the groups for the CPU time of sessions are created in version 1; null if that isn't possible. */
 export const cpuFolder = (): string | null => sessionsGroup?.folder ?? prepareParents("cgroup", "cpu")[0] ?? null;
 
-/** Adds a session to what the group of all sessions stands for. Returns a function that ends it. */
+/** Gives the common group of sessions as much CPU time as one more program of this machine has. Returns a function that ends that. */
 export function beginSession(): () => void {
   addSessions(1);
   return () => addSessions(-1);

@@ -151,7 +151,7 @@ export async function openSite(data: Uint8Array, site: TaskSite): Promise<OpenSi
   }
 }
 
-/** Unpacks regular files only: links could lead elsewhere on the way. Returns their number, and whether one of them is a built page. */
+/** Unpacks regular files only: through a link, a later file could be written elsewhere. Returns their number, and whether one of them is a built page. */
 async function unpack(data: Uint8Array, folder: string): Promise<{ total: number; hasHtml: boolean }> {
   await mkdir(folder, { recursive: true });
   const contents = { total: 0, hasHtml: false };
