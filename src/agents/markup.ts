@@ -189,9 +189,7 @@ function endLink(state: State): void {
 
 /** What these begin with belongs to the same block as they, such as the first paragraph of a list item. */
 const containerTag = /^(li|dd|tr|td|th)$/;
-/**
- * Limits in characters: text of a block in which links are located, and how far to look for the sentence around a link.
- */
+/** Limits in characters: text of a block in which links are located, and how far to look for the sentence around a link. */
 const maxBlock = 20_000;
 const contextChars = 200;
 

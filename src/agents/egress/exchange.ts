@@ -38,6 +38,7 @@ export type EgressPolicy = {
   now: () => number;
   /** Aborts when the run ends. */
   endController: AbortController;
+  /** `page`: what pages in a browser request. */
   purpose: "task" | "page";
   /** Whether a URL belongs to an MCP server of the run. */
   isMcp(url: URL): boolean;

@@ -36,8 +36,12 @@ type Link = { url: string; foundOn: LinkSource; text: string };
 type Target = Link & { isOwnSite: boolean; isOwnPage: boolean };
 type Answer = { target: Target; fetchResult: FetchResult };
 /** `failure`: why there was no response; null: there was one. */
-type Result = { state: "alive" | "bad" | "unknown"; failure: FetchFailureKind | null; fault?: PageFault };
-type Finding = Result & { target: Target };
+type Finding = {
+  target: Target;
+  state: "alive" | "bad" | "unknown";
+  failure: FetchFailureKind | null;
+  fault?: PageFault;
+};
 
 /** Tests the targets of page links, each target once per session, and the site's own first. Adds to `tested`. */
 export async function* checkLinks(session: Session, readPages: ReadPage[], tested: Set<string>): Steps {
@@ -170,24 +174,19 @@ async function testTarget(session: Session, target: Target, log: Log): Promise<A
 }
 
 /** Parses pages of the site itself, so it runs after all requests to it: otherwise their response times would include it. */
-const toFinding = (session: Session, { target, fetchResult }: Answer): Finding => ({
-  target,
-  ...resultOf(session, target, fetchResult),
-});
-
-function resultOf(session: Session, target: Target, fetchResult: FetchResult): Result {
+function toFinding(session: Session, { target, fetchResult }: Answer): Finding {
   const failure = fetchResult.ok ? null : fetchResult.kind;
   if (fetchResult.ok && fetchResult.response.status < 400) {
     // The response to a HEAD request, which other targets get, has no text.
     const page = target.isOwnPage ? toReadPage(session, target.url, fetchResult) : null;
     const fault = target.isOwnSite ? findWorstFault(target.url, fetchResult, page) : null;
-    return fault === null ? { state: "alive", failure } : { state: "bad", failure, fault };
+    return fault === null ? { target, state: "alive", failure } : { target, state: "bad", failure, fault };
   }
-  if (failure === "too_large" && !target.isOwnSite) return { state: "alive", failure };
+  if (failure === "too_large" && !target.isOwnSite) return { target, state: "alive", failure };
   const doesNotExist = fetchResult.ok && (fetchResult.response.status === 404 || fetchResult.response.status === 410);
   // How another site treats strangers, or that it is down, says nothing about these docs.
   const fault = target.isOwnSite || doesNotExist ? findResponseFault(target.url, fetchResult) : null;
-  return fault === null ? { state: "unknown", failure } : { state: "bad", failure, fault };
+  return fault === null ? { target, state: "unknown", failure } : { target, state: "bad", failure, fault };
 }
 
 function toChecks(findings: Finding[]): Check[] {

@@ -99,6 +99,7 @@ function leadsFurther(content: string, { url, addresses }: ReadPage, { graph, st
 function lacksContent(page: ReadPage, site: SiteContent): boolean {
   if (page.samples.length > 0) return false;
   const content = withoutHeadings(ownLinesOf(page, site));
+  // With more than one link, a page has content.
   if (leadsFurther(content, page, site)) return page.isDeadEnd && lacksName(page, site);
   const bytes = Buffer.byteLength(startOfText(ownText(content)).trim());
   const isTitle = bytes < minContentBytes && site.pages >= minPagesOfTemplate;

@@ -63,9 +63,7 @@ function isIndex(text: string): boolean {
   return letters(ownText(body)) <= (1 - minLinkShare) * letters(body.replace(/\]\([^()\s]*\)/g, "]"));
 }
 
-/**
- * Splits a page at its headings. A section has a sample if it contains one, or if one follows under the same heading.
- */
+/** Splits a page at its headings. A section has a sample if it contains one, or if one follows under the same heading. */
 export function toSections(page: ReadPage): Section[] {
   const lines = page.markdown.split("\n");
   const headings = [{ level: 0, text: page.title, line: 1 }, ...page.headings];

@@ -355,10 +355,7 @@ export const bestOfPages = (matches: Match[]): Match[] => [
     .map(([best]) => best!),
 ];
 
-/**
- * The terms of each passage of a text, including those in its headings, without passages whose terms are a subset of
- * another's.
- */
+/** The terms of each passage of a text, including those in its headings, without passages whose terms are a subset of another's. */
 function passagesOf(words: TermSet[], headings: TermSet): TermSet[] {
   const matches = words.flatMap((set, position) => (set === 0 ? [] : [{ set, position }]));
   const passages = new Set<TermSet>([headings]);

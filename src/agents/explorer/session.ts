@@ -47,9 +47,7 @@ export type Session = ToolSession & {
   surveyed: ReadPage[];
   listings: Listing[];
   graph: LinkGraph;
-  /**
-   * Origins whose pages may be read: those of the start URLs and the urlMap, and those to which a start URL redirected.
-   */
+  /** Origins whose pages may be read: those of the start URLs and the urlMap, and those to which a start URL redirected. */
   origins: Set<string>;
   /** The folders of the docs on each host with a start page that was read, by origin. */
   docsFolders: Map<string, Set<string>>;

@@ -68,10 +68,7 @@ export async function* surveySite(session: Session, frontier: Frontier, index: S
   }
 }
 
-/**
- * In order of value: needed, likely to answer, then other links and list entries, spread over the site. Adds to
- * `chosenKeys`.
- */
+/** In order of value: needed, likely to answer, then other links and list entries, spread over the site. Adds to `chosenKeys`. */
 function chooseCandidates(
   session: Session,
   frontier: Frontier,

@@ -53,9 +53,13 @@ export function hold(reserves: Reserves, { tokens, usd }: Reserve): () => void {
 export function grantOutput(need: Need, remainders: Remainder[]): number | null {
   let output = Number.POSITIVE_INFINITY;
   for (const { left, isHeld, inputCost, affordableOutput } of remainders) {
-    const affordable = affordableOutput(isHeld ? left - inputCost : left);
-    if (isHeld && affordable < Math.min(need.output, sufficientOutput)) return null;
-    output = Math.min(output, isHeld ? affordable : Math.max(affordable, minOutput));
+    if (!isHeld) {
+      output = Math.min(output, Math.max(affordableOutput(left), minOutput));
+      continue;
+    }
+    const affordable = affordableOutput(left - inputCost);
+    if (affordable < Math.min(need.output, sufficientOutput)) return null;
+    output = Math.min(output, affordable);
   }
   return output;
 }

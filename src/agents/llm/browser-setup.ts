@@ -62,7 +62,6 @@ export async function preparePage(
   watch: Watch,
   isMapped?: (url: string) => boolean,
 ): Promise<Page> {
-  const { pending } = watch;
   const [page] = await browser.pages();
   if (!page) throw new Error("the browser has no page");
   const checkCount = (list: unknown[], kind: string) => {
@@ -77,28 +76,7 @@ export async function preparePage(
     (isQuestion ? dialog.dismiss() : dialog.accept()).catch(() => {});
   });
   page.on("error", () => closeBrowser("the page crashed, so the browser was closed"));
-  pending.clear();
-  page.on("request", (request) => {
-    const isPageNavigation = request.isNavigationRequest() && request.frame() === page.mainFrame();
-    // Pending requests of the previous page don't matter.
-    if (isPageNavigation) pending.clear();
-    if (/^http/.test(request.url()) && !longLivedTypes.has(request.resourceType())) pending.add(request);
-    if (!isPageNavigation) return;
-    watch.effects.navigation = { url: request.url(), response: null, failure: null };
-    if (++watch.effects.navigationCount > maxPerKind)
-      closeBrowser("the page navigated in an endless loop, so the browser was closed");
-  });
-  page.on("response", (response) => {
-    const { navigation } = watch.effects;
-    if (navigation?.url === response.url() && response.request().isNavigationRequest()) navigation.response = response;
-  });
-  page.on("requestfinished", (request) => pending.delete(request));
-  page.on("requestfailed", (request) => {
-    pending.delete(request);
-    const { navigation } = watch.effects;
-    if (navigation?.url === request.url() && request.isNavigationRequest())
-      navigation.failure = request.failure()?.errorText ?? "failed";
-  });
+  watchRequests(page, watch, closeBrowser);
   browser.on("targetcreated", async (target) => {
     if (target.type() === "page")
       await target
@@ -129,6 +107,33 @@ export async function preparePage(
   });
   await browserSession.send("Fetch.enable", { patterns: [{ urlPattern: "https://*" }] });
   return page;
+}
+
+/** Keeps the requests in progress, and the result of the page's own navigation. */
+function watchRequests(page: Page, watch: Watch, closeBrowser: (reason: string) => void): void {
+  const { pending } = watch;
+  pending.clear();
+  page.on("request", (request) => {
+    const isPageNavigation = request.isNavigationRequest() && request.frame() === page.mainFrame();
+    // Pending requests of the previous page don't matter.
+    if (isPageNavigation) pending.clear();
+    if (/^http/.test(request.url()) && !longLivedTypes.has(request.resourceType())) pending.add(request);
+    if (!isPageNavigation) return;
+    watch.effects.navigation = { url: request.url(), response: null, failure: null };
+    if (++watch.effects.navigationCount > maxPerKind)
+      closeBrowser("the page navigated in an endless loop, so the browser was closed");
+  });
+  page.on("response", (response) => {
+    const { navigation } = watch.effects;
+    if (navigation?.url === response.url() && response.request().isNavigationRequest()) navigation.response = response;
+  });
+  page.on("requestfinished", (request) => pending.delete(request));
+  page.on("requestfailed", (request) => {
+    pending.delete(request);
+    const { navigation } = watch.effects;
+    if (navigation?.url === request.url() && request.isNavigationRequest())
+      navigation.failure = request.failure()?.errorText ?? "failed";
+  });
 }
 
 const toHeaders = (headers: Record<string, string>) =>
