@@ -218,8 +218,8 @@ const withLaterEnd = (model: string, values: HookValues, ms: number): HookValues
     : values;
 
 /**
- * Stores when sessions end in proven time. better-auth compares it with the system clock: while that is ahead, each session would seem to have
- * ended, and browsers would be told to forget it.
+ * Stores the ends of sessions in proven time. better-auth compares them with the system clock: while that is ahead, each session would seem to
+ * have ended, and browsers would be told to forget it.
  */
 function withProvenExpiry(adapter: ReturnType<ReturnType<typeof drizzleAdapter>>, provenTime: ProvenTime) {
   const { create, findOne, update } = adapter;

@@ -114,7 +114,7 @@ function getMember(ctx: Context, org: OrgId, memberId: string) {
 export const isLastOwner = (ctx: Context, org: OrgId, role: Role): boolean =>
   role === "owner" && listOwnerEmails(ctx, org).length <= 1;
 
-/** Throws conflict for the only owner of an organization. Ask before asking for confirmation. */
+/** Throws conflict for the only owner of an organization. Call it before the person is asked to confirm. */
 export function refuseLastOwner(ctx: Context, org: OrgId, { role }: { role: Role }): void {
   if (isLastOwner(ctx, org, role))
     throw conflict("An organization needs at least one owner. Make another member an owner first.");

@@ -14,7 +14,7 @@ import { removeFactors } from "./two-factor.ts";
 
 const resetLifetimeMs = 24 * 3600_000;
 
-/** In a reset link, replaces the ID of the owner who made it if the link was emailed or made by the operator. */
+/** Stands in a reset link in place of the ID of an owner, if none made it: it was emailed, or made by the operator. */
 const byService = "service";
 
 /** Throws not_found, with the reason, for an invalid link. */

@@ -183,7 +183,7 @@ export function findBackupProblem(ctx: Context): BackupProblem | null {
   if (state === null) return null;
   const { lastAt, failures, failingSince, failure, dueAt } = state;
   if (failingSince !== null) return { since: failingSince, failures, failure, lastAt };
-  // Before the first one, the time of the service itself isn't known; it fails or completes soon after the start.
+  // The first one is due immediately, and fails or completes soon after the start: how long it has been due isn't known.
   return lastAt !== null && ctx.now() - dueAt > lateMs ? { since: dueAt, failures: 0, failure: null, lastAt } : null;
 }
 

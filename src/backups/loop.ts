@@ -125,7 +125,7 @@ export function createBackupLoop(ctx: Context, env: Record<string, string>) {
     /** Checks now. */
     wake: poll.wake,
     start: poll.start,
-    /** Kills a backup in progress: it starts again with the service. */
+    /** Kills a backup in progress. It is made again after the next start. */
     stop(): Promise<void> {
       isStopping = true;
       child?.kill();

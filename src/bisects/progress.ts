@@ -28,7 +28,7 @@ import {
 
 /** Interval for checks of bisects whose runs have ended. */
 const pollMs = 500;
-/** Runs without a score after which a build without any is skipped. */
+/** After so many runs without a score, a build that has no other runs is skipped. */
 const maxLost = 2;
 
 /** Checks again and again whether bisects can advance. */

@@ -51,7 +51,7 @@ export function figuresOf(ctx: Context, row: CalibrationRow): CalibrationFigures
   });
   const falseFindingsOf = ({ runId, findings }: MeasuredRun) =>
     findings.filter(({ severity }) => severity !== "low").map(({ title }) => ({ title, runId }));
-  // Docs that evald didn't make may have defects of their own.
+  // One list per clean copy. Docs that evald didn't make may have defects of their own.
   const falseFindings =
     row.source === "docs" ? null : bySite.flatMap(({ clean }) => (clean ? [falseFindingsOf(clean)] : []));
   const pairs = bySite.flatMap(({ clean, equal }) => (clean && equal ? [{ clean, equal }] : []));
@@ -87,7 +87,7 @@ function wasMet({ edits }: PlantedDefect, { context }: MeasuredRun): boolean {
   return edits.some((position) => (replacements[position]?.applied ?? 0) > 0);
 }
 
-/** Whether two runs on equal copies differ: for an agent that follows rules in anything, for others as much as a change that counts. */
+/** Whether two runs on equal copies differ. Those of a rule-based agent must be equal, others may differ by less than a change that counts. */
 function differ({ agent }: CalibrationRow, a: MeasuredRun, b: MeasuredRun): boolean {
   if (isRuleBased(agent)) return a.score !== b.score || fingerprintsOf(a) !== fingerprintsOf(b);
   if (a.score === null || b.score === null) return a.score !== b.score || a.outcome !== b.outcome;

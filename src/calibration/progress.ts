@@ -79,7 +79,7 @@ const ofRow = ({ orgId, id }: CalibrationRow) => and(eq(calibrations.orgId, orgI
 async function advance(ctx: Context, row: CalibrationRow): Promise<void> {
   const { requested, unfinished, nextSite } = countRuns(ctx, row);
   if (unfinished > 0) return;
-  // None is left if all were deleted.
+  // Without any, all of its runs were deleted.
   if (nextSite >= row.sites || requested === 0) return await end(ctx, row, null);
   const usdWithNext = (costOf(ctx, row) / nextSite) * (nextSite + 1);
   if (row.budgetUsd !== null && usdWithNext > row.budgetUsd) return await end(ctx, row, "budget");

@@ -66,7 +66,7 @@ async function backUp({ dataDir, target, name, expired, known }: BackupOrder): P
   }
 }
 
-/** The names of the files there, before the database is read. Removes leftovers of killed backups. Throws bad_request or unavailable if nothing can be kept there. */
+/** The names of the files in the target. Removes leftovers of killed backups. Throws bad_request or unavailable if nothing can be kept there. */
 async function listTarget(target: BackupTarget): Promise<string[]> {
   if (target.kind === "store") return (await listStored(target)).map(({ name }) => name);
   if (!statSync(target.path, { throwIfNoEntry: false })?.isDirectory())

@@ -99,7 +99,7 @@ export function parseNumbers(value: string): number[] {
   return [...new Set(numbers.map(Number))];
 }
 
-/** Throws what the service answered, and unavailable if the docs can't be read. */
+/** Waits for the proposals of a set. Throws bad_request if the docs can't be read, and what the service answered. */
 async function waitForProposals(api: Api, proposalSetId: string): Promise<ProposalSet> {
   say("Reading the docs…");
   for (;;) {

@@ -7,7 +7,7 @@ import { count } from "../grading/text.ts";
 
 /** Why the events of a trial don't show something. */
 type Diagnosis =
-  /** The agent never called its model through evald. `printed`: with what it ended; null: nothing. */
+  /** The agent never called its model through evald. `printed`: the text with which it ended; null: none. */
   | { kind: "no_model_call"; printed: string | null }
   /** It called paths that belong to no known protocol. */
   | { kind: "unknown_path"; paths: string[] }
@@ -122,7 +122,7 @@ const showsFailure = ({ ok, output }: ToolResult): boolean =>
 
 function noModelCall({ events, failureReason }: Trial): Diagnosis {
   const end = events.findLast((event) => event.type === "end");
-  return { kind: "no_model_call", printed: failureReason ?? (end?.type === "end" ? end.reason : null) };
+  return { kind: "no_model_call", printed: failureReason ?? end?.reason ?? null };
 }
 
 /** What keeps an agent from calling any tool. */
@@ -152,12 +152,10 @@ function findUnknownTools(trial: Trial): Record<string, ToolName> {
   return Object.fromEntries(steps.reverse());
 }
 
-function findPageRequest({ events, host }: Trial) {
-  const request = events.find(
-    (event) => event.type === "http" && event.method !== "CONNECT" && new URL(event.url).hostname === host,
-  );
-  return request?.type === "http" ? request : null;
-}
+const findPageRequest = ({ events, host }: Trial) =>
+  events
+    .filter((event) => event.type === "http")
+    .find(({ method, url }) => method !== "CONNECT" && new URL(url).hostname === host);
 
 /** The answer of the last step: a message, or what the session ended with. */
 function findAnswer(trial: Trial): Step {
@@ -172,7 +170,7 @@ function diagnoseAnswer(trial: Trial): Diagnosis {
   const isLastStepReached = trial.requests.some(({ call }) => call?.step === "file");
   if (!isLastStepReached) return findObstacle(trial) ?? { kind: "not_reached" };
   const end = trial.events.findLast((event) => event.type === "end");
-  return { kind: "other_answer", text: end?.type === "end" ? end.reason.slice(0, 300) : null };
+  return { kind: "other_answer", text: end?.reason.slice(0, 300) ?? null };
 }
 
 /** What an agent or its program says with an event. */

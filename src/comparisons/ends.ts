@@ -69,7 +69,7 @@ function endsOf(runs: SideRun[]): Ends {
 const twoSidedPOf = (strata: { a: Ends; b: Ends }[]): number =>
   stratifiedFisherTest(strata.map(({ a, b }) => ({ a: { k: a.met, n: a.n }, b: { k: b.met, n: b.n } }))).p;
 
-/** The reasons for a regression other than the scores. They get half the level: the other half is that of falling scores, in their two-sided test. */
+/** The reasons for a regression other than the scores, at half the level: the two-sided test of the scores uses the other half for those that fell. */
 export function worseEnds({ success, unfinished, p }: EndsEvidence, level: number): ("success" | "unfinished")[] {
   if (p >= level / 2) return [];
   return [

@@ -85,7 +85,7 @@ const placeholders = ["gateway", "token", "model", "provider", "home", "prompt",
 /** The placeholders of a text. */
 const placeholdersIn = (text: string): string[] => [...text.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
 
-/** Values for further placeholders by provider. */
+/** The providers of an agent, each with the values of further placeholders. */
 export const providersOf = ({ provider }: AgentEntry): Partial<Record<ModelProvider, Record<string, string>>> =>
   typeof provider === "string" ? { [provider]: {} } : provider;
 

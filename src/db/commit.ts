@@ -9,8 +9,8 @@ export type Commit = <T>(work: (tx: Tx) => T) => Promise<T>;
 type PendingWork = { work: (tx: Tx) => unknown; resolve: (value: unknown) => void; reject: (error: unknown) => void };
 
 /**
- * For so long after a turn of the event loop with only one work, the next is committed without waiting for the end of its turn, which would make a
- * commit a tenth slower. A commit to a slow disk takes longer than this, so that all work there waits: sharing saves more.
+ * For so many milliseconds after a turn of the event loop with only one work, the next is committed without waiting for the end of its turn, which
+ * would make it a tenth slower. A commit to a slow disk takes longer than this, so that all work there waits: sharing saves more.
  */
 const aloneMs = 2;
 

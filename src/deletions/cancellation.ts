@@ -25,7 +25,7 @@ function listRuns({ $client }: Db, deletion: Deletion, toSql: (ofDeletion: strin
  * IDs; pass them to `stopEndedRuns` after the commit.
  */
 export function cancelRunningRuns(ctx: Context, tx: Tx, deletion: Deletion): string[] {
-  // Without `indexed by`, SQLite reads all jobs, or below all runs of the organization.
+  // Without `indexed by`, SQLite reads all jobs, or in `listUnfinished` all runs of the organization.
   const ids = listRuns(
     ctx.db,
     deletion,
@@ -65,7 +65,7 @@ export async function cancelUnfinishedRuns(ctx: Context, deletion: Deletion, sto
   }
 }
 
-/** Does so for all deletions. A process that is killed goes on at its next start. */
+/** Cancels the unfinished runs of all deletions. A process that is killed goes on at its next start. */
 export async function cancelRunsOfDeletions(ctx: Context, stop: AbortSignal): Promise<void> {
   const open = and(isNull(deletions.completedAt), inArray(deletions.kind, ["prompt", "organization"]));
   for (const row of ctx.db.select().from(deletions).where(open).all()) {

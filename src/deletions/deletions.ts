@@ -186,7 +186,7 @@ export function listDeletions({ db }: Context, org: OrgId, { limit, offset }: Pa
 /** Restores what was deleted: nothing of it was changed, except that its unfinished runs were cancelled. Throws not_found, and conflict if it is no longer possible. */
 export async function restore(ctx: Context, org: OrgId, id: string): Promise<Deletion> {
   const rowBefore = getDeletionRow(ctx.db, org, id);
-  // Otherwise some of its runs would be cancelled, and others run.
+  // The loop may have cancelled only some of its unfinished runs by now.
   if (rowBefore.status === "pending") await cancelUnfinishedRuns(ctx, rowBefore);
   const deletion = await ctx.commit((tx) => {
     const row = getDeletionRow(tx, org, id);

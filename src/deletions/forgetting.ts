@@ -23,7 +23,7 @@ type ForgottenPerson = {
 /** Forgets a person in a part of a table. Returns the last row of the part; null: nothing is left. */
 type Forget = (db: Db, person: ForgottenPerson, after: number) => number | null;
 
-/** Columns that hold the name or email address of whoever did something, after a text. */
+/** Columns that hold the name or email address of whoever did something. `before`: the text before it, as in `by Ada`. */
 const nameColumns: readonly [table: string, column: string, before?: string][] = [
   ["dismissals", "dismissed_by"],
   ["dismissals", "withdrawn_by"],
@@ -135,7 +135,7 @@ const part = "rowid > $after and rowid <= $after + $rows";
 /** Whether a row belongs to an organization that forgets the person: in others, somebody else may have the same name. */
 const isOfOrg = `org_id in (
   select org_id from former_members where person_id = $person and ($org is null or org_id = $org))`;
-/** Whether an entry of the audit log is of the organization that forgets the person, or if the account was deleted, any entry. */
+/** Whether an entry of the audit log is of the organization that forgets the person; if the account was deleted, every entry is. */
 const isInScope = "($org is null or org_id = $org)";
 /** Whether a column has one of the names or addresses, after the text `$before`. */
 const isWord = (column: string) => `${column} in (select $before || value from json_each($words))`;

@@ -183,8 +183,8 @@ const maxRunsPerStep = 200;
 export type SessionTable = "artifacts" | "session_pages" | "session_events";
 
 /**
- * Erases a part of the first session, or of its artifacts alone, that ended before a time, among the next runs after an ID. Returns the ID to go
- * on after; null: nothing is left.
+ * Erases a part of what `tables` have of the next session that ended before a time. It looks at runs with IDs between `after` and `endId`. Returns
+ * the `after` of the next call; null: nothing is left.
  */
 export function eraseOldSession(
   db: Db,

@@ -22,7 +22,7 @@ export type PlantedDefect = {
   edits?: number[];
 };
 
-/** A number of a whole. */
+/** A part of a whole, such as 7 of 12. */
 export type Count = { n: number; of: number };
 
 /** What a calibration measured. */

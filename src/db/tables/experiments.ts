@@ -34,15 +34,14 @@ export type ArmChanges = {
 };
 export type Arm = ArmChanges & { name: string };
 
-/**
- * What the gateway and the egress saw of the treatments in a run. `offered`: whether the agent could use its arm's; `used`: whether it
- * requested, called or read it. Both null: its arm has none that leaves a trace. `met`: the treatment of another arm that it requested; null: none.
- * `triggered`: the skills that its model read and the MCP servers that it called; null: unknown, or it had none.
- */
+/** What the gateway and the egress saw of the treatments in a run. */
 export type Treatment = {
+  /** Whether the agent could use the treatment of its arm, and whether it requested, called or read it; null: there is none that leaves a trace. */
   offered: boolean | null;
   used: boolean | null;
+  /** The treatment of another arm that it requested; null: none. */
   met: string | null;
+  /** The skills that its model read and the MCP servers that it called; null: unknown, or it had none. */
   triggered: { skills: string[]; mcpServers: string[] } | null;
 };
 

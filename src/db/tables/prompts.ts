@@ -77,7 +77,7 @@ export const prompts = sqliteTable(
     workspace: json<WorkspaceSetup>("workspace"),
     agent: text(),
     model: text(),
-    /** Several agents, or one with options; `agent` and `model` are the first. null: only the first. */
+    /** Several agents, of which `agent` and `model` are the first, or one with options; null: only `agent` and `model`. */
     agents: json<PromptAgent[]>("agents"),
     limits: json<Limits>("limits"),
     reviewBeforePublishing: boolean("review_before_publishing").notNull(),
