@@ -14,7 +14,6 @@ import {
 import {
   type Ends,
   endsTest,
-  fisherTest,
   holm,
   pairedTest,
   permutationTest,
@@ -23,7 +22,7 @@ import {
   stratifiedPermutationTest,
 } from "../src/stats/hypothesis-tests.ts";
 import { gateSteps, powerOf, runsToShow, smallestChange, unitsToShow } from "../src/stats/power.ts";
-import { shareDifference, stratifiedFisherTest } from "../src/stats/proportions.ts";
+import { fisherTest, shareDifference, stratifiedFisherTest } from "../src/stats/proportions.ts";
 import { testBlocks } from "../src/stats/randomized-blocks.ts";
 import { normal, randomOf } from "./support/random.ts";
 import { isThorough } from "./support/thorough.ts";

@@ -13,8 +13,8 @@ import { frictionPoints } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
 import { costOfRuns } from "../runs/spending.ts";
-import { fisherTest } from "../stats/hypothesis-tests.ts";
 import { threshold } from "../stats/power.ts";
+import { fisherTest } from "../stats/proportions.ts";
 
 export type CalibrationRow = typeof calibrations.$inferSelect;
 

@@ -1,4 +1,4 @@
-import { and, eq, getTableColumns, gte, lt, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, gte, lt, type SQL, sql } from "drizzle-orm";
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Db } from "./open.ts";
 import { perConnection } from "./per-connection.ts";
@@ -51,3 +51,6 @@ export const hasPausedSchedules = (db: Db, org: string): boolean =>
 /** The time zone of an organization. */
 export const timeZoneOf = (db: Db, org: string): string =>
   db.select({ zone: orgs.timeZone }).from(orgs).where(eq(orgs.id, org)).get()?.zone ?? "UTC";
+
+/** What a condition has before a column: a plus, with which SQLite doesn't use the index of the column, unless it may. */
+export const plusUnless = (mayUseIndex: boolean): SQL => (mayUseIndex ? sql`` : sql`+`);

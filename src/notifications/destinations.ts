@@ -74,21 +74,16 @@ export function updateDestination(ctx: Context, org: OrgId, id: string, patch: D
   if (patch.recipients !== undefined) change.recipients = checkRecipients(listMemberEmails(ctx, org), patch.recipients);
   const url = patch.url === undefined ? undefined : checkUrl(ctx.config, patch.url);
   const headers = patch.headers && checkHeaders(patch.headers);
-  let secret: string | null = null;
-  if (url && row.kind === "slack") {
-    change.url = `${url.origin}/`;
-    change.sealed = sealContent(ctx, row, { url: url.href });
-  } else if (url && url.origin !== new URL(row.url ?? "").origin) {
-    secret = newSecret();
-    change.url = url.href;
+  const isOtherOrigin = url && row.kind === "webhook" && url.origin !== new URL(row.url ?? "").origin;
+  const secret = isOtherOrigin ? newSecret() : null;
+  if (url) change.url = row.kind === "slack" ? `${url.origin}/` : url.href;
+  if (url && row.kind === "slack") change.sealed = sealContent(ctx, row, { url: url.href });
+  else if (secret !== null) {
     change.sealed = sealContent(ctx, row, { secret, headers: headers ?? {} });
     change.overlapUntil = null;
-  } else {
-    if (url) change.url = url.href;
-    if (headers) change.sealed = sealContent(ctx, row, { ...unsealContentOrThrow(ctx, row), headers });
-  }
-  if (patch.status === "active" && row.kind === "slack" && !url && unsealContent(ctx, row)?.url === undefined)
-    throw invalidField("url", "is required, because it was not in the import");
+  } else if (headers) change.sealed = sealContent(ctx, row, { ...unsealContentOrThrow(ctx, row), headers });
+  const lacksUrl = row.kind === "slack" && !url && unsealContent(ctx, row)?.url === undefined;
+  if (patch.status === "active" && lacksUrl) throw invalidField("url", "is required, because it was not in the import");
   if (patch.status === "active") Object.assign(change, enabledFields);
   if (patch.status === "disabled" && row.disabledAt === null) Object.assign(change, disabledFields(ctx));
   if (Object.keys(change).length > 0)

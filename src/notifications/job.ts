@@ -117,10 +117,10 @@ function storeFailedTry(
   return reason;
 }
 
-/** A delivery with what to send. undefined: it was deleted, or something that it is about. */
+/** What a delivery sends, and where. undefined: it was deleted, or something that it is about. */
 const findDelivery = (ctx: Context, id: string) =>
   ctx.db
-    .select({ delivery: deliveries, notification: notifications, destination: destinations })
+    .select({ notification: notifications, destination: destinations })
     .from(deliveries)
     .innerJoin(notifications, eq(notifications.id, deliveries.notificationId))
     .innerJoin(destinations, eq(destinations.id, deliveries.destinationId))

@@ -39,13 +39,8 @@ export const notificationRoutes = (ctx: Context) =>
       "/api/v1/destinations",
       ({ request, query, set }) => {
         // An organization has few destinations.
-        return listResponse(
-          set,
-          paginate(
-            listDestinations(ctx, orgOf(request)).map((each) => toVisible(request, each)),
-            pageOf(query),
-          ),
-        );
+        const items = listDestinations(ctx, orgOf(request)).map((each) => toVisible(request, each));
+        return listResponse(set, paginate(items, pageOf(query)));
       },
       {
         query: Type.Object(pageQuery),

@@ -60,7 +60,7 @@ function openMachine(
     }),
     /** null: none was needed. */
     findProxy: () => proxy,
-    /** Folders of the next runs. Processes that wait for them have access to them already, most likely to the last ones. */
+    /** Folders for the next runs, to which processes that wait for runs have access already. The last ones are most likely those of the next process. */
     nextRunFolders: [] as RunFolders[],
   };
 }
@@ -247,13 +247,27 @@ async function openGatewaySocket(model: Model, socketPath: string) {
 const isRequestTo = (hosts: readonly string[], event: AgentEvent): boolean =>
   event.type === "http" && hosts.includes(new URL(event.url).hostname);
 
+/**
+ * The hosts of an agent's vendor: those that the agent reaches, and those whose requests are not reported, because the task isn't about them.
+ * `runUrls`: those that it is about.
+ */
+function vendorHostsOf({ agents }: Machine, { agent, login }: SessionOrder, runUrls: readonly string[]) {
+  const description = agents[agent]?.describe();
+  const loginHosts = login === null ? [] : (description?.login?.hosts ?? []);
+  const reached = [...(description?.hosts ?? []), ...loginHosts];
+  const runHosts = runUrls.flatMap((url) => URL.parse(url)?.hostname ?? []);
+  const unreported = [...reached, ...(description?.blockedHosts ?? [])].filter((host) => !runHosts.includes(host));
+  return { reached, unreported };
+}
+
 async function openSandbox(
   machine: Machine,
   browser: BrowserStatus,
-  { agent, task, archive, skillsArchive, login, allow, model, checkSecrets }: SessionOrder & { model: Model },
+  order: SessionOrder & { model: Model },
   site: OpenSite | null,
   { hide, onEgress }: SessionHooks,
 ): Promise<OpenedResources> {
+  const { task, archive, skillsArchive, login, allow, model, checkSecrets } = order;
   const { egress } = await machine.openProxy();
   const { workspace, storage } = machine.nextRunFolders.pop() ?? (await makeFolders(machine));
   const commonRun = {
@@ -265,13 +279,7 @@ async function openSandbox(
     allowPrivate: allow,
     onEvent: onEgress,
   };
-  const description = machine.agents[agent]?.describe();
-  const loginHosts = login === null ? [] : (description?.login?.hosts ?? []);
-  const agentHosts = [...(description?.hosts ?? []), ...loginHosts];
-  const blockedHosts = description?.blockedHosts ?? [];
-  // The task may be about a host of the agent's vendor.
-  const runHosts = [...commonRun.docsUrls, ...commonRun.urls].flatMap((url) => URL.parse(url)?.hostname ?? []);
-  const unreportedHosts = [...agentHosts, ...blockedHosts].filter((host) => !runHosts.includes(host));
+  const vendorHosts = vendorHostsOf(machine, order, [...commonRun.docsUrls, ...commonRun.urls]);
   const { maxRequests: requests, maxBytesOut: bytesOut } = task.limits;
   const { repository } = task.workspace ?? {};
   const setupUrls = [...commonRun.urls, ...(repository ? [repository.url] : []), ...hostUrlsOfSecrets(checkSecrets)];
@@ -291,11 +299,11 @@ async function openSandbox(
         folder: storage,
         egress: open({
           ...commonRun,
-          urls: [...commonRun.urls, ...agentHosts.map((host) => `https://${host}/`)],
+          urls: [...commonRun.urls, ...vendorHosts.reached.map((host) => `https://${host}/`)],
           limits: { requests, bytesOut },
           // What an agent exchanges with its vendor is no part of its session.
           onEvent(event) {
-            if (!isRequestTo(unreportedHosts, event)) onEgress(event);
+            if (!isRequestTo(vendorHosts.unreported, event)) onEgress(event);
           },
         }),
         archive: await storeFile(join(storage, "archive.tar.gz"), archive),

@@ -11,8 +11,8 @@ type Claim = { owner: string; service: string };
 export const serviceOwnerOf = (dataDir: string): string => `${hostname()}:${dataDir}`;
 
 /**
- * Returns the claim of another service, else takes it. ARGV: the new claim, its owner and process, its life in milliseconds, and whether the
- * service starts: then it may follow its own process, which can't run any more because of the lock of its data directory.
+ * Returns the owner of the claim of another service, else takes the claim. ARGV: the new claim, its owner, its process, its life in milliseconds,
+ * and `start` or `renew`. A service that starts also takes the claim of its owner's last process: with the data directory locked, that one has ended.
  */
 const claimScript = `
   local held = redis.call("GET", KEYS[1])

@@ -139,6 +139,7 @@ async function serveWorkers(fleet: Fleet, owner: string, access: WorkerAccess): 
 function readFromWorkers(fleet: Fleet, credentials: () => WorkerCredential[]): Promise<void> {
   const { redis, log } = fleet;
   let credentialByStream = new Map<string, string>();
+  // Called before each read, since there may be other credentials.
   const streams = () => {
     const names = [sharedCredential, ...credentials().map(({ name }) => name)];
     credentialByStream = new Map(names.map((name) => [messageStreamOf(name), name]));
@@ -361,6 +362,7 @@ async function startSession(
   const since = performance.now();
   /** When the wait ends if no worker fits. It starts over when one did, and when Redis is back. */
   let failsAt = since + waitMs;
+  /** What `onWait` was told last, so that it is only told changes. */
   let reportedState = "";
   const aborted = Promise.withResolvers<void>();
   const abort = () => aborted.resolve();
@@ -378,14 +380,15 @@ async function startSession(
       }
       const at = performance.now();
       const what = suitable.length === 0 ? "worker" : "slot";
-      // Without Redis, no worker can be reached.
+      // Only the lack of a worker fails the run, and not while none can be reached.
       const mayFail = what === "worker" && redis.problem === null && fleet.isClaimed && fleet.otherService === null;
       if (!mayFail) failsAt = at + waitMs;
       else if (at >= failsAt)
         throw new AgentFailure("no_worker", describeLack(fleet, needs), { retryable: false, subject: needs.agent });
       waiting.set(order, what);
       const state = `${what} ${mayFail}`;
-      if (state !== reportedState && (what === "worker" || at - since >= briefMs)) {
+      const isReportable = what === "worker" || at - since >= briefMs;
+      if (isReportable && state !== reportedState) {
         if (what === "worker") log.warn({ ...needs, reason: describeLack(fleet, needs) }, "run waits for a worker");
         onWait({ what, ...needs, failsInMs: mayFail ? failsAt - at : null });
         reportedState = state;

@@ -84,7 +84,7 @@ export function checkPromptRow(ctx: Context, org: OrgId, row: PromptRow, changed
   if (targetProviderId !== null && provider === null)
     throw invalidField("targetProviderId", `no provider has the ID ${targetProviderId}`);
   for (const [i, { url }] of (row.additionalUrls ?? []).entries()) checkHttpUrl(`additionalUrls.${i}.url`, url);
-  // Since checks were stored, their secrets may have been deleted or restricted.
+  // The secrets of stored checks may have been deleted or restricted since, so they are only looked up for new checks.
   const hostsOf = (name: string) => (isChanged("declaredChecks") ? findSecretHosts(ctx, org, name) : null);
   for (const [i, declaredCheck] of (row.declaredChecks ?? []).entries())
     checkDeclaredCheck(`declaredChecks.${i}`, declaredCheck, hostsOf);

@@ -1,3 +1,4 @@
+import { capitalize } from "../grading/text.ts";
 import { overlapOf, type Phrase } from "./phrases.ts";
 import type { DropReason, ProposalSource, TaskProposal } from "./proposal.ts";
 
@@ -54,7 +55,7 @@ function endingOf({ verb, rest }: Phrase, product: string): string {
 export function toProposal(phrase: Phrase, { product, docsUrl }: ProposalSource, basis: Basis): TaskProposal {
   const task = `${phrase.verb} ${phrase.rest}`;
   const ending = endingOf(phrase, product);
-  const title = capitalized(task).slice(0, 200);
+  const title = capitalize(task).slice(0, 200);
   const isQuestion = basis.why === "symptom";
   const instruction = isQuestion
     ? "Write both to answer.md."
@@ -78,11 +79,9 @@ export function toProposal(phrase: Phrase, { product, docsUrl }: ProposalSource,
   };
 }
 
-const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
-
 /**
- * Whether a text has a name, as it is written because some products are called like what they are about, such as Requests. Blanks may be left
- * out.
+ * Whether a text has a name, with the same capitals, because some products are called like what they are about, such as Requests. Blanks may be
+ * left out.
  */
 export const isNamedIn = (name: string, text: string): boolean =>
   [name, name.replaceAll(" ", "")].some((each) => ` ${text} `.replaceAll(/[“”"'’,.]/g, " ").includes(` ${each} `));

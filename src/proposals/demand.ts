@@ -1,6 +1,7 @@
 import type { Context, OrgId } from "../context.ts";
 import { listFieldFriction } from "../field/field.ts";
 import { type DocsMap, getDocsMap } from "../friction/docs-map.ts";
+import { capitalize } from "../grading/text.ts";
 import { pageKey } from "../net/page-key.ts";
 import { decodePercent } from "../net/percent.ts";
 import { httpUrl } from "../schema.ts";
@@ -85,7 +86,7 @@ const evidenceText: Record<Demand["why"], (times: number) => string> = {
 
 function toProposal({ why, url, topic, evidence, times }: Demand, { product, docsUrl }: ProposalSource): TaskProposal {
   return {
-    title: `${topic.charAt(0).toUpperCase()}${topic.slice(1)}`,
+    title: capitalize(topic),
     text: `Find out how ${product} supports “${topic}”, and try it.`,
     endGoal: `It is clear from the docs of ${product} how to do this, or that it can't be done: ${topic}.`,
     additionalUrls: [{ url: docsUrl }],

@@ -180,7 +180,7 @@ const minWords = 2;
 
 /**
  * Whether a task leaves out what it is about: the title of its page or a heading above it, the first that says more than the task and the
- * product do. Headings that the text below the task doesn't mention only collect what belongs to nothing else.
+ * product do. Headings that the text below the task doesn't mention don't count: they only group sections.
  */
 function hasOtherTopic({ verb, rest }: Phrase, { above, text }: Part, product: string): boolean {
   const ofTask = new Set(contentStems(`${verb} ${rest} ${product}`));

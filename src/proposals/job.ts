@@ -21,7 +21,7 @@ import { type ModelResult, proposeWithModel } from "./propose-with-model.ts";
 
 const ofLease = ({ subject }: Lease) => eq(proposalSets.id, subject);
 
-/** Share of the proposals that what agents asked for and didn't find may have. */
+/** The share of proposals that come from what agents asked for and didn't find, at most. */
 const demandShare = 0.5;
 
 const refusalTexts: Record<ReadingRefusal, string> = {
@@ -64,8 +64,9 @@ async function makeProposals(ctx: Context, host: RunHost, lease: Lease, stop: Ab
   const { request } = row;
   const org = row.orgId as OrgId;
   const count = request.count ?? defaultProposals;
-  // It reads pages with a package that takes long to load.
+  // These load a package that reads pages, which takes long.
   const { readSource, toSource } = await import("./reading.ts");
+  const { tryChecks } = await import("./check-trials.ts");
   const startedAt = ctx.monotonicNow();
   const reading = await readSource(ctx, host, `${row.id}-${lease.attempt}`, request, stop);
   const readMs = Math.round(ctx.monotonicNow() - startedAt);
@@ -77,7 +78,6 @@ async function makeProposals(ctx: Context, host: RunHost, lease: Lease, stop: Ab
   const source = toSource(request, reading, count);
   const { proposals: ofDocs, dropped, costUsd } = await proposeFromDocs(ctx, row, source, stop);
   const ofDemand = request.includeDemand === false ? [] : proposeFromDemand(ctx, org, source);
-  const { tryChecks } = await import("./check-trials.ts");
   const trialRequest = { org, id: `${row.id}-${lease.attempt}`, request, stop };
   const allProposals = mixProposals(ofDocs, ofDemand, count);
   const { proposals, droppedCount } = await tryChecks(ctx, host, allProposals, trialRequest);

@@ -11,6 +11,7 @@ const createdName = "evald-task-7f3a";
 /** A summary that says what is created: "Search points" doesn't, and "Create rule(s)" is no order. */
 const creation =
   /^(create|add|register|insert|upload|publish|import|index|store|make|define|generate|start|schedule)s?\b[^()[\]{}<>]+$/i;
+/** The most telling error first. 400 is no task of its own, because nearly every operation has it. */
 const documentedErrors = ["409", "422", "400"];
 
 /**

@@ -58,7 +58,9 @@ function objectionTo(proposal: TaskProposal, chosen: TaskProposal[], count: numb
   const tag = tags[0] ?? "";
   const ofTag = chosen.filter((other) => other.tags[0] === tag).length;
   if (why !== "primary" && ofTag >= (maxPerTag[tag] ?? count)) return "over_count";
-  return chosen.length >= count || contentStems(title).length === 0 ? "over_count" : null;
+  if (chosen.length >= count) return "over_count";
+  // Without words, a title can't be compared with others.
+  return contentStems(title).length === 0 ? "over_count" : null;
 }
 
 const isSame = (a: TaskProposal, b: TaskProposal): boolean => saysSame(a, b) && a.tags[0] === b.tags[0];

@@ -14,7 +14,7 @@ import type { ProposalRequest, SourceFile } from "./schema.ts";
 
 /** What is read for one set of proposals at most, and for how long. */
 const limits = { pages: 40, requests: 250, wallClockMs: 180_000 };
-/** Tool of the results with a `ReadingOutput`. It isn't imported: its file loads the whole explorer, which the service doesn't need. */
+/** The tool whose results are a `ReadingOutput`. Not imported from the explorer, which the service doesn't load. */
 const readingTool = "read_docs";
 const noHooks = { hide() {}, onEgress() {}, onWait() {}, onStart() {}, onEnd() {} };
 

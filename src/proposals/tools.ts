@@ -29,12 +29,12 @@ const brief = (text: string): string =>
   text.length <= maxTextChars ? text : `${text.slice(0, maxTextChars - 1).toWellFormed()}…`;
 
 function toBriefSet(ctx: Context, org: OrgId, id: string) {
-  const { proposals, ...set } = getProposalSet(ctx, org, id);
+  const { proposalSetId, status, failure, read, proposals } = getProposalSet(ctx, org, id);
   return {
-    proposalSetId: set.proposalSetId,
-    status: set.status,
-    failure: set.failure,
-    read: set.read,
+    proposalSetId,
+    status,
+    failure,
+    read,
     proposals: proposals.map(({ title, text, endGoal, tags, needs, source, docsOwnWords }, i) => ({
       number: i + 1,
       title: brief(title),

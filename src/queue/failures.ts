@@ -28,7 +28,7 @@ type Failure = {
   destinationId: string | null;
 };
 
-/** Before the ID of a failed run: the idempotency key of the run that retries it. */
+/** With the ID of a failed run, the idempotency key of its retry. */
 const retryPrefix = "retry-";
 
 const statements = perConnection(({ $client }: Db) => ({

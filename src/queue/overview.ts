@@ -7,15 +7,9 @@ import { toIso } from "../schema.ts";
 import type { Workers } from "../workers/workers.ts";
 import type { QueueOverview, QueuePause } from "./schema.ts";
 
+type JobCount = "waiting" | "delayed" | "paused" | "running" | "failing";
 /** Unfinished jobs by state. `failing`: those that failed before. `oldest`: ID of the oldest that waits; null: none does. */
-type JobCounts = {
-  waiting: number;
-  delayed: number;
-  paused: number;
-  running: number;
-  failing: number;
-  oldest: string | null;
-};
+type JobCounts = Record<JobCount, number> & { oldest: string | null };
 /** The jobs of an organization or agent; `key` is its ID. */
 type JobGroup = { key: string } & JobCounts;
 
@@ -95,7 +89,7 @@ export function getQueueOverview(ctx: Context, workers: Workers): QueueOverview 
       .map(({ key, ...counts }) => ({ key, group: { isPaused: paused.has(key), ...toCounts(counts) } }));
   };
   const orgGroups = byOrg.all(now);
-  const sum = (name: Exclude<keyof JobCounts, "oldest">) => orgGroups.reduce((total, group) => total + group[name], 0);
+  const sum = (name: JobCount) => orgGroups.reduce((total, group) => total + group[name], 0);
   const oldest = orgGroups.flatMap((group) => group.oldest ?? []).sort()[0] ?? null;
   const ofDeliveries = toCounts(deliveries.get(now) ?? noJobs);
   return {

@@ -24,13 +24,20 @@ export function withoutPrivateKeys(text: string): string {
   return [...cleanParts, parts.at(-1)].join("");
 }
 
+/** The beginning of a key, with which a text of a stream ended: how many of its lines may follow, or the part of its marker that was there. */
+type OpenKey = { lines: number } | { markerStart: string };
+
 /**
  * Removes private keys whose lines arrive in several texts of the same stream. A key that began in one text continues in the next ones until its
  * end, or until a line that can't be part of a key.
  */
 export function createKeyStreams() {
-  /** By stream: how many lines of a key may follow; or the start of the marker of one, with which the last text ended. */
-  const openKeys = new Map<string, { lines: number; markerStart: string }>();
+  const openKeys = new Map<string, OpenKey>();
+
+  function keepOpen(stream: string, key: OpenKey): void {
+    openKeys.set(stream, key);
+    if (openKeys.size > maxOpen) openKeys.delete(openKeys.keys().next().value!);
+  }
 
   /** How far the text continues a key of at most so many more lines, and how many may follow; 0 if the key ended there. */
   function readKeyBody(text: string, lines: number): { length: number; lines: number } {
@@ -48,21 +55,21 @@ export function createKeyStreams() {
 
   /** The text without the rest of a key of an earlier text of this stream. Whole keys stay: see `withoutPrivateKeys`. */
   return (stream: string, text: string): string => {
-    const state = openKeys.get(stream);
-    if (state === undefined && !text.includes("-----")) return text;
+    const openKey = openKeys.get(stream);
+    if (openKey === undefined && !text.includes("-----")) return text;
     openKeys.delete(stream);
-    const body = state && state.lines > 0 ? readKeyBody(text, state.lines) : { length: 0, lines: 0 };
+    const body = openKey && "lines" in openKey ? readKeyBody(text, openKey.lines) : { length: 0, lines: 0 };
+    if (body.lines > 0) keepOpen(stream, { lines: body.lines });
     const [keyText, rest] = [text.slice(0, body.length), text.slice(body.length)];
-    const storedStart = state?.markerStart ?? "";
-    const unread = storedStart + rest;
+    const sentStart = openKey && "markerStart" in openKey ? openKey.markerStart : "";
+    const unread = sentStart + rest;
     const marker = [...unread.matchAll(keyStart)].at(-1);
     const isOpen = marker !== undefined && !keyEnd.test(unread.slice(marker.index + marker[0].length));
-    const markerStart = isOpen ? "" : (/-----B?E?G?I?N? ?[A-Z0-9 ]{0,52}-{0,4}$/.exec(unread.slice(-80))?.[0] ?? "");
-    const lines = isOpen ? maxLines : body.lines;
-    if (lines > 0 || markerStart !== "") openKeys.set(stream, { lines, markerStart });
-    if (openKeys.size > maxOpen) openKeys.delete(openKeys.keys().next().value!);
+    const [markerStart] = /-----B?E?G?I?N? ?[A-Z0-9 ]{0,52}-{0,4}$/.exec(unread.slice(-80)) ?? [];
+    if (isOpen) keepOpen(stream, { lines: maxLines });
+    else if (markerStart !== undefined) keepOpen(stream, { markerStart });
     // The start of the marker has been sent on already, so `withoutPrivateKeys` can't find it.
-    const isSplit = isOpen && marker.index < storedStart.length;
+    const isSplit = isOpen && marker.index < sentStart.length;
     return (keyText.trim() === "" ? keyText : redactedText) + (isSplit ? redactedText : rest);
   };
 }

@@ -22,6 +22,7 @@ export function planRegrade({ db }: Context, row: RegradeRow): RegradeRow {
     db.select({ n: count() }).from(reports).leftJoin(sessionEvents, firstEvent).where(where).get()?.n ?? 0;
   const withoutEvents = countReports(and(reportsOfRegrade(row), isNull(sessionEvents.seq)));
   const whereUnchanged = sql`json_extract(${reports.methodology}, '$.hash') = ${row.hash}`;
+  // With several repeats, a report with the requested grading may lack further ones.
   const unchanged =
     row.repeats > 1
       ? 0

@@ -62,8 +62,8 @@ export function getJudgeBudget(
   const monthLeftUsd = Math.min(...monthsLeftUsd);
   if (monthLeftUsd <= 0)
     throw toFailure(budgetObjection(ctx, org, promptId) ?? "The rest of a monthly budget is reserved for runs.");
-  const maxCallUsd = unpriced === 0 ? 0 : priceOf(maxUsage, null, getModel(ctx, org, judge ?? ""));
-  const remainingUsd = (maxUsd ?? 0) - spentUsd - unpriced * (maxCallUsd ?? Number.POSITIVE_INFINITY);
+  const maxCallUsd = () => priceOf(maxUsage, null, getModel(ctx, org, judge ?? "")) ?? Number.POSITIVE_INFINITY;
+  const remainingUsd = (maxUsd ?? 0) - spentUsd - (unpriced === 0 ? 0 : unpriced * maxCallUsd());
   if (remainingUsd > 0) return Math.min(remainingUsd, monthLeftUsd);
   const unknownCostNote = unpriced === 0 ? "" : `, plus ${unpriced} calls of unknown cost`;
   throw toFailure(

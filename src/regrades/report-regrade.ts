@@ -9,7 +9,7 @@ import { gradeStored } from "../reports/grader.ts";
 import { addGrading, showGradingAgain } from "../reports/gradings.ts";
 import type { ReportRow } from "../reports/report-row.ts";
 import { hasEvents, readSessionInBatches, type SessionId } from "../reports/session-events.ts";
-import { type GradingRow, listGradingRows } from "../reports/stored-grade.ts";
+import { type GradingRow, listGradingRows, shownGradingIdOf } from "../reports/stored-grade.ts";
 import { isJudgeable, type Rejudging, rejudgeSession } from "../runs/judging.ts";
 import type { RunRow } from "../runs/run-row.ts";
 import { getJudgeBudget, recordJudgeCost } from "./judge-budget.ts";
@@ -50,8 +50,7 @@ async function regradeByStoredJudgment(
   id: SessionId,
   gradings: GradingRow[],
 ): Promise<RegradeOutcome> {
-  // Until a report is graded again, its only grading has its ID.
-  const judging = gradings.find((grading) => grading.id === (report.gradingId ?? report.id))?.judging ?? null;
+  const judging = gradings.find(({ id }) => id === shownGradingIdOf(report))?.judging ?? null;
   const grade = await gradeSession(ctx, id, judging, methodology);
   if (grade === null) return { result: "failed" };
   const { hash } = grade.methodology;
@@ -110,16 +109,8 @@ async function judgeSession(
     costs.push(countedCost);
   };
   try {
-    return await rejudgeSession(ctx, {
-      run,
-      session,
-      lastAgentEvent: lastEvent,
-      model: judge,
-      maxUsd,
-      onModelCall,
-      lease,
-      stop,
-    });
+    const rejudging = { run, session, lastAgentEvent: lastEvent, model: judge, maxUsd, onModelCall, lease, stop };
+    return await rejudgeSession(ctx, rejudging);
   } finally {
     await Promise.all(costs);
   }

@@ -53,18 +53,7 @@ function amountText({ value, unit }: Record<string, unknown>): string {
 }
 
 /** Fields whose values are clear without their names. */
-const selfEvident = new Set([
-  "agent",
-  "command",
-  "goal",
-  "message",
-  "query",
-  "stdout",
-  "summary",
-  "text",
-  "title",
-  "url",
-]);
+const selfEvident = new Set("agent command goal message query stdout summary text title url".split(" "));
 
 /** The first fields of a record as `name value`, or as the value alone. Empty ones are left out. */
 function describeFields(record: unknown): string {

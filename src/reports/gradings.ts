@@ -13,7 +13,7 @@ import { getReportRow, type ReportRow } from "./report-row.ts";
 import { getReport } from "./reports.ts";
 import type { Grading, GradingList, Report } from "./schema.ts";
 import { showGrading } from "./shown-grading.ts";
-import { frictionKey, type GradingRow, listGradingRows, withIds } from "./stored-grade.ts";
+import { frictionKey, type GradingRow, listGradingRows, shownGradingIdOf, withIds } from "./stored-grade.ts";
 
 /** All gradings of a report, and how much those of its judges vary. */
 export function gradingsOfReport(ctx: Context, report: ReportRow): GradingList {
@@ -35,7 +35,7 @@ export function getReportByMethodology(ctx: Context, org: OrgId, slug: string, m
   const candidates = rows.filter(usesMethodology);
   // The one that is shown, else the newest first judgment: repeats only show how much a judge varies.
   const grading =
-    candidates.find(({ id }) => id === row.gradingId) ??
+    candidates.find(({ id }) => id === shownGradingIdOf(row)) ??
     candidates.findLast(({ repeat }) => repeat === 1) ??
     candidates[0];
   if (!grading) {
@@ -81,6 +81,7 @@ export function pinGrading(ctx: Context, org: OrgId, slug: string, gradingId: st
       throw notFound(
         `The report has no grading ${gradingId}. List its gradings with GET /api/v1/reports/${slug}/gradings.`,
       );
+    // Otherwise it shows its only one already.
     if (report.gradingId !== null) showGrading(ctx, tx, report, grading);
     tx.update(reports)
       .set({ gradingPinned: gradingId !== null })
@@ -94,7 +95,7 @@ export function pinGrading(ctx: Context, org: OrgId, slug: string, gradingId: st
 /** `repeat`: its number among gradings by the same methodology and judge. `judging`: the events of its judge; null: those of the session. */
 type NewGrading = { grade: Grade; repeat: number; judging: SessionEvent[] | null };
 
-/** Adds a grading, unless it exists. The first one of a methodology and judge is shown, unless another is selected. */
+/** Adds a grading, unless it exists. The first one of a methodology and judge is shown, unless another is pinned. */
 export function addGrading(ctx: Context, tx: Tx, reportId: string, { grade, repeat, judging }: NewGrading): void {
   const report = tx.select().from(reports).where(eq(reports.id, reportId)).get();
   if (!report) return;
@@ -113,20 +114,18 @@ export function addGrading(ctx: Context, tx: Tx, reportId: string, { grade, repe
   if (repeat === 1 && !report.gradingPinned) showGrading(ctx, tx, report, storedRow, grade.exposure);
 }
 
-/** Makes a report show its previous grading, unless another is selected. Returns whether that changed anything. */
-export function showGradingAgain(ctx: Context, tx: Tx, reportId: string, hash: string): boolean {
+/** Makes a report show the grading that it has with this hash, unless another is pinned. */
+export function showGradingAgain(ctx: Context, tx: Tx, reportId: string, hash: string): void {
   const report = tx.select().from(reports).where(eq(reports.id, reportId)).get();
   const row = report && listGradingRows(tx, report).find((each) => each.hash === hash && each.repeat === 1);
-  if (!row || report.gradingPinned || report.methodology.hash === hash) return false;
-  showGrading(ctx, tx, report, row);
-  return true;
+  if (row && !report.gradingPinned && report.methodology.hash !== hash) showGrading(ctx, tx, report, row);
 }
 
 const toGrading = (row: GradingRow, report: ReportRow): Grading => ({
   id: row.id,
   repeat: row.repeat,
-  isShown: row.id === (report.gradingId ?? report.id),
-  isPinned: row.id === (report.gradingId ?? report.id) && report.gradingPinned,
+  isShown: row.id === shownGradingIdOf(report),
+  isPinned: row.id === shownGradingIdOf(report) && report.gradingPinned,
   createdAt: toIso(row.createdAt),
   methodology: row.grade.methodology,
   score: row.grade.score,

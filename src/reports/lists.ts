@@ -1,6 +1,6 @@
-import { and, asc, count, desc, eq, gte, inArray, lt, ne, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, gte, inArray, lt, ne, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
-import { timeZoneOf } from "../db/rows.ts";
+import { plusUnless, timeZoneOf } from "../db/rows.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { reports, runCounts } from "../db/tables/reports.ts";
 import { runs } from "../db/tables/runs.ts";
@@ -31,22 +31,45 @@ export function listReports(
   { limit, offset }: Page,
 ): Paged<ReportSummary> {
   const { promptId, status, outcome, agent, agentVersion, minScore, maxScore, since, until } = filter;
-  const zone = () => timeZoneOf(ctx.db, org);
   // A score limit applies to one scope only.
   const hasScoreLimit = minScore !== undefined || maxScore !== undefined;
   const scope = filter.scope ?? (hasScoreLimit ? "goal" : undefined);
-  const isByScore = sort === "score" || sort === "-score";
-  const id = promptId?.toLowerCase();
   // Triggers count reports by prompt and status.
   const uncountedFilters = [outcome, scope, since, until, agentVersion, agent];
   const hasOnlyCountedFilters = uncountedFilters.every((value) => value === undefined);
-  // The index by score is only for lists in that order.
-  const score = isByScore ? sql`${reports.score}` : sql`+${reports.score}`;
-  const otherConditions = and(
+  const byScore = sort === "score" || sort === "-score";
+  const whereBy = (index: { byPrompt: boolean; byAgent: boolean }) =>
+    conditionOf(ctx, org, { ...filter, scope }, { ...index, byScore });
+  // Read in order from an index until the page is full, before whole rows are read.
+  const pageIds = ctx.db
+    .select({ id: reports.id })
+    .from(reports)
+    .where(whereBy({ byPrompt: !byScore && hasOnlyCountedFilters, byAgent: !byScore }))
+    .orderBy(...orders[sort])
+    .limit(limit)
+    .offset(offset);
+  const rows = selectSummaries(ctx, pageIds, sort);
+  // The last page was found by reading the whole index, which counting would read again.
+  const isLast = rows.length < limit && (rows.length > 0 || offset === 0);
+  if (isLast) return { items: rows, total: offset + rows.length };
+  if (hasOnlyCountedFilters) return { items: rows, total: countReports(ctx, org, { promptId, status }) };
+  const where = whereBy({ byPrompt: true, byAgent: promptId === undefined });
+  return { items: rows, total: ctx.db.select({ n: count() }).from(reports).where(where).get()?.n ?? 0 };
+}
+
+/** The condition of a list, with the indexes that SQLite may use for it. Throws bad_request for an invalid time. */
+function conditionOf(
+  ctx: Context,
+  org: OrgId,
+  { promptId, status, outcome, scope, agent, agentVersion, minScore, maxScore, since, until }: ReportFilter,
+  { byPrompt, byAgent, byScore }: { byPrompt: boolean; byAgent: boolean; byScore: boolean },
+): SQL | undefined {
+  const zone = () => timeZoneOf(ctx.db, org);
+  const score = sql`${plusUnless(byScore)}${reports.score}`;
+  return and(
     eq(reports.orgId, org),
-    // Almost all reports are published, so their index doesn't help to find the newest; the plus keeps SQLite from
-    // using it.
-    status === "published" ? sql`+${reports.status} = ${status}` : status && eq(reports.status, status),
+    // Almost all reports are published, so their index doesn't help to find the newest.
+    status && sql`${plusUnless(status !== "published")}${reports.status} = ${status}`,
     outcome && eq(reports.outcome, outcome),
     scope && eq(reports.scope, scope),
     agentVersion === undefined ? undefined : eq(reports.agentVersion, agentVersion),
@@ -54,23 +77,14 @@ export function listReports(
     maxScore === undefined ? undefined : sql`${score} <= ${maxScore}`,
     since === undefined ? undefined : gte(reports.createdAt, toInstant("since", since, zone())),
     until === undefined ? undefined : lt(reports.createdAt, toInstant("until", until, zone())),
+    promptId === undefined ? undefined : sql`${plusUnless(byPrompt)}${reports.promptId} = ${promptId.toLowerCase()}`,
+    agent === undefined ? undefined : sql`${plusUnless(byAgent)}${reports.agent} = ${agent}`,
   );
-  // A plus keeps SQLite from using the index of the prompt or agent.
-  const whereIndexed = ({ byPrompt, byAgent }: { byPrompt: boolean; byAgent: boolean }) =>
-    and(
-      otherConditions,
-      id === undefined ? undefined : sql`${byPrompt ? sql`` : sql`+`}${reports.promptId} = ${id}`,
-      agent === undefined ? undefined : sql`${byAgent ? sql`` : sql`+`}${reports.agent} = ${agent}`,
-    );
-  // Read in order from an index until the page is full, before whole rows are read.
-  const pageIds = ctx.db
-    .select({ id: reports.id })
-    .from(reports)
-    .where(whereIndexed({ byPrompt: !isByScore && hasOnlyCountedFilters, byAgent: !isByScore }))
-    .orderBy(...orders[sort])
-    .limit(limit)
-    .offset(offset);
-  const rows = ctx.db
+}
+
+/** Reports as a list shows them. `ids`: selects their IDs. */
+const selectSummaries = (ctx: Context, ids: SQLWrapper, sort: ReportSort): ReportSummary[] =>
+  ctx.db
     .select({
       report: {
         slug: reports.slug,
@@ -90,28 +104,16 @@ export function listReports(
     .from(reports)
     .innerJoin(runs, eq(runs.id, reports.runId))
     .innerJoin(prompts, eq(prompts.id, reports.promptId))
-    .where(inArray(reports.id, pageIds))
+    .where(inArray(reports.id, ids))
     .orderBy(...orders[sort])
-    .all();
-  // The last page was found by reading the whole index, which counting would read again.
-  const isLast = rows.length < limit && (rows.length > 0 || offset === 0);
-  const countWhere = whereIndexed({ byPrompt: true, byAgent: id === undefined });
-  const countAll = () =>
-    hasOnlyCountedFilters
-      ? countReports(ctx, org, { promptId: id, status })
-      : (ctx.db.select({ n: count() }).from(reports).where(countWhere).get()?.n ?? 0);
-  const total = isLast ? offset + rows.length : countAll();
-  return {
-    items: rows.map(({ report, createdAt, prompt, ...rest }) => ({
+    .all()
+    .map(({ report, createdAt, prompt, ...rest }) => ({
       ...report,
       url: reportUrl(ctx.baseUrl(), report.slug),
       prompt: { id: prompt.id, title: titleOf(prompt) },
       ...rest,
       createdAt: toIso(createdAt),
-    })),
-    total,
-  };
-}
+    }));
 
 /** The number of reports, which triggers have counted. */
 function countReports(
@@ -121,7 +123,7 @@ function countReports(
 ): number {
   const where = and(
     eq(runCounts.orgId, org),
-    promptId === undefined ? undefined : eq(runCounts.promptId, promptId),
+    promptId === undefined ? undefined : eq(runCounts.promptId, promptId.toLowerCase()),
     // The rows with "any" count runs, with or without a report.
     status === undefined ? ne(runCounts.reportStatus, "any") : eq(runCounts.reportStatus, status),
   );

@@ -60,7 +60,7 @@ function toPagesVisited(events: SessionEvent[]): PagesVisited {
   const uselessKeys = new Set(uselessPages(facts));
   const { goalAnswer } = facts;
   const answerKeys = new Set(
-    goalAnswer?.state === "likely" ? goalAnswer.sections.map(({ url }) => url !== null && pageKey(url)) : [],
+    goalAnswer?.state === "likely" ? goalAnswer.sections.flatMap(({ url }) => (url === null ? [] : pageKey(url))) : [],
   );
   const kindOf = (http: Http, page: string): StepKind => {
     if (hasFailed(http)) return "missed";

@@ -55,13 +55,7 @@ export function reportResources(ctx: Context) {
       },
       "resources/templates/list": () => ({
         resourceTemplates: [
-          {
-            uriTemplate: template,
-            name: "report",
-            title: "Report",
-            description: "A report as Markdown",
-            mimeType,
-          },
+          { uriTemplate: template, name: "report", title: "Report", description: "A report as Markdown", mimeType },
         ],
       }),
       "resources/read": ({ uri }: { uri: string }, call: Call) => ({ contents: [read(uri, call)] }),

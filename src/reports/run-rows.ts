@@ -118,16 +118,8 @@ const selectComparedRuns = (db: Db) =>
 
 type ComparedRow = ReturnType<ReturnType<typeof selectComparedRuns>["all"]>[number];
 
-function toComparedRun({
-  run,
-  report,
-  reportId,
-  metrics,
-  dimensions,
-  methodology,
-  scope,
-  judge,
-}: ComparedRow): ComparedRun {
+function toComparedRun(row: ComparedRow): ComparedRun {
+  const { run, report, reportId, metrics, dimensions, methodology, scope, judge } = row;
   return {
     ...run,
     reportId,

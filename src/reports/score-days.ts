@@ -15,10 +15,10 @@ const dayMs = 24 * 3600_000;
 const goalsMet: Partial<Record<Outcome, 0 | 1>> = { succeeded: 1, goal_not_met: 0 };
 
 type StoredDay = typeof scoreDays.$inferSelect;
-/** The lists of a stored day, each with one entry per run, in the order of their times. */
+/** The lists of a stored day, each with one entry per run, null for what it lacks, in the order of their times. */
 const listNames = ["times", "scores", "seconds", "costsUsd", "met"] as const;
 
-/** The results of one day in the time zone of the organization. Runs without a score, time or cost have no entry in that list. */
+/** The results of one day in the time zone of the organization. Its lists leave out runs without a score, time or cost. */
 export type ScoreDay = Omit<StoredDay, (typeof listNames)[number]> & {
   /** When the last of its runs was requested. */
   lastAt: number;
@@ -56,8 +56,8 @@ export function updateScoreDays(tx: Tx, { report, run }: CountedReport, delta: 1
   } as const;
   const row = storedDay ?? { ...key, times: [], scores: [], seconds: [], costsUsd: [], met: [] };
   const isResultAt = (i: number) => listNames.every((name) => row[name][i] === result[name]);
-  const insertIndex = row.times.filter((time) => time <= result.times).length;
-  const index = delta > 0 ? insertIndex : row.times.findIndex((_, i) => isResultAt(i));
+  const index =
+    delta > 0 ? row.times.filter((time) => time <= result.times).length : row.times.findIndex((_, i) => isResultAt(i));
   if (index < 0) return;
   const changedLists = listNames.map((name) => {
     const list: (number | null)[] = row[name];

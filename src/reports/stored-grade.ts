@@ -28,10 +28,15 @@ function shownGrade(tx: Db | Tx, report: ReportRow): StoredGrade {
     .all();
   return {
     ...pickGradeFields(report),
-    frictions: points.map((row) => toFriction(row)),
+    frictions: points.map(
+      ({ orgId: _org, reportId: _report, promptId: _prompt, position: _, ...friction }) => friction,
+    ),
     recommendations: fixes.map(({ orgId: _org, reportId: _report, ...each }) => each),
   };
 }
+
+/** The ID of the grading that a report shows. Until it is graded again, it has a single one, whose ID is that of the report. */
+export const shownGradingIdOf = ({ id, gradingId }: ReportRow): string => gradingId ?? id;
 
 /** The gradings of a report, oldest first, as rows. For a report that was graded once, the row that it would have. */
 export function listGradingRows(tx: Db | Tx, report: ReportRow): GradingRow[] {
@@ -62,14 +67,4 @@ export function withIds(
       return { ...each, id: fixIds.get(frictionKey(frictionIds)) ?? newId(), frictionIds };
     }),
   };
-}
-
-function toFriction({
-  orgId: _orgId,
-  reportId: _reportId,
-  promptId: _promptId,
-  position: _position,
-  ...friction
-}: typeof frictionPoints.$inferSelect) {
-  return friction;
 }

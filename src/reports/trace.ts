@@ -100,7 +100,7 @@ export async function readInBatches<T>(
 
 /**
  * The seq of every event that matches a query about the content of events. Null if the query isn't about content: then the index is
- * enough. Throws bad_request.
+ * enough. `failedEvents`: those that `failed` selects; default: all that report a failure. Throws bad_request.
  */
 async function searchContent(
   ctx: Context,
@@ -111,14 +111,13 @@ async function searchContent(
   const { search, tool, failed } = query;
   if (search === undefined && tool === undefined && failed === undefined) return null;
   const { seq } = sessionEvents;
-  // What failed is then known, so that the query need not decide it.
-  const onlySeqs = failed === undefined ? undefined : failedEvents;
-  const matching = matchConditions(onlySeqs ? { ...query, failed: undefined } : query);
+  const selectedSeqs = failed === undefined ? undefined : failedEvents;
+  const matching = matchConditions(selectedSeqs ? { ...query, failed: undefined } : query);
   const rows = await readInBatches(ctx, session, (part) =>
     ctx.db.select({ seq }).from(sessionEvents).where(and(part, matching)).orderBy(asc(seq)).all(),
   );
   const seqs = rows.map((row) => row.seq);
-  return onlySeqs ? seqs.filter((each) => onlySeqs.has(each)) : seqs;
+  return selectedSeqs ? seqs.filter((each) => selectedSeqs.has(each)) : seqs;
 }
 
 /** A page ends before the event that exceeds this size, because hundreds of large events would block other requests. */
@@ -126,8 +125,7 @@ const maxPageBytes = 1024 * 1024;
 
 /**
  * A page of a report's session, in order: from `fromSeq`, or the last events before `beforeSeq`. `search` finds text in
- * any field, ignoring case. A page has fewer than `limit` events if they are large. `failedEvents`: what `failed` means, if not every event
- * that reports a failure. Throws bad_request.
+ * any field, ignoring case. A page has fewer than `limit` events if they are large. `failedEvents`: as for `searchContent`. Throws bad_request.
  */
 export async function getTrace(
   ctx: Context,
@@ -145,9 +143,10 @@ export async function getTrace(
   const pageSeqs =
     matchingSeqs &&
     (isBackward
-      ? matchingSeqs.filter((matchingSeq) => matchingSeq < beforeSeq).slice(-limit - 1)
-      : matchingSeqs.filter((matchingSeq) => matchingSeq >= fromSeq).slice(0, limit + 1));
+      ? matchingSeqs.filter((each) => each < beforeSeq).slice(-limit - 1)
+      : matchingSeqs.filter((each) => each >= fromSeq).slice(0, limit + 1));
   const matching = pageSeqs ? inArray(seq, pageSeqs) : matchConditions(query);
+  // One more than the page has, which tells where the next page begins.
   const candidates = db
     .select({ seq, bytes: sql<number>`octet_length(${data})` })
     .from(sessionEvents)
@@ -169,6 +168,7 @@ export async function getTrace(
   return {
     events: withMissingArtifacts(db, session, rows.map(toEvent)),
     total: matchingSeqs?.length ?? countAll(),
+    // The event after the page.
     nextSeq: rows.length === 0 ? null : (beforeSeq ?? candidates[pageEvents.length]?.seq ?? null),
     notice,
   };

@@ -166,6 +166,7 @@ export function limitsWithinBudget(ctx: Context, org: string, limits: OrgLimits)
   const budget = findOrgBudget(ctx, org);
   if (budget === null) return limits;
   const { freeUsd, reservedRuns, spentUsd } = stateOf(ctx, org, budget);
+  // Its runs fail at once, so they need not wait.
   if (spentUsd >= budget.maxUsd) return limits;
   const maxUsdPerRun = lowerLimit(ctx.config.modelLimits.costUsd, maxUsdARunOf(ctx, org));
   const additionalRuns = maxUsdPerRun === null ? 0 : Math.max(0, Math.floor(freeUsd / (maxUsdPerRun + judgeUsd)));

@@ -160,8 +160,8 @@ function describeAgent({ model, of, seconds, costUsd }: AgentEstimate): string {
   const price = isFree ? null : costUsd;
   const timeAndPrice = (seconds: number, usdOrNull: number | null) =>
     usdOrNull === null ? time(seconds) : `${time(seconds)} and ${usd(usdOrNull)}`;
-  const withoutPrice = isFree ? " Free." : " Cost unknown.";
-  const end = price === null ? withoutPrice : "";
+  const whyNoPrice = isFree ? " Free." : " Cost unknown.";
+  const end = price === null ? whyNoPrice : "";
   const highest = `at most ${timeAndPrice(seconds.high, price?.high ?? null)}`;
   if (seconds.median === null) {
     const lowest = price?.low == null ? "" : `, at least ${usd(price.low)}`;

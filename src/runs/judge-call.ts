@@ -62,23 +62,30 @@ export async function callJudge(ctx: Context, call: JudgeCall): Promise<JudgeRes
   });
   const { clean } = createRedaction(listModelSecrets(ctx, task.org));
   const messages: ModelMessage[] = [{ role: "user", content: clean(judgePrompt.prompt) }];
+  // The answer of the first call counts if the retry gives none.
   let answer: Answer | null = null;
+  let reason = "the judge was not called";
   try {
-    for (let callsLeft = limits.calls; callsLeft > 0; callsLeft--) {
+    for (let calls = 0; calls < limits.calls; calls++) {
       const response = await generate(ctx, { access, gatewaySession, schema, messages, stop, ...judgePrompt });
-      if ("error" in response)
-        return answer ? { answer } : { reason: toReason(ctx, response.error, failures, lease, clean) };
+      if ("error" in response) {
+        if (answer === null) reason = toReason(ctx, response.error, failures, lease, clean);
+        break;
+      }
       const check = await resultOrReason(checkJudgeAnswer(ctx, session, response.output, task.goal));
-      if ("reason" in check) return answer ? { answer } : check;
+      if ("reason" in check) {
+        reason = check.reason;
+        break;
+      }
       answer = check.answer ?? answer;
       const { objection } = check;
-      if (objection === null || callsLeft === 1)
-        return answer ? { answer } : { reason: `its response could not be used: ${objection}` };
+      if (objection === null) break;
+      reason = `its response could not be used: ${objection}`;
       const complaint = `Your response is invalid: ${objection}. Respond again with one complete JSON object that matches the schema.`;
       messages.push({ role: "assistant", content: response.text.slice(0, maxResponseChars) || "(nothing)" });
       messages.push({ role: "user", content: complaint });
     }
-    return { reason: "the judge was not called" };
+    return answer === null ? { reason } : { answer };
   } finally {
     const closed = gatewaySession.close();
     // A cancelled job ends immediately; the cost of its last call is counted when known.

@@ -118,6 +118,7 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
   const repeats = input.runs === null ? (prompt.runsPerEval ?? 1) : (input.runs ?? 1);
   const agentRuns = interleave(agents, repeats).map((agent) => ({ id: ctx.newId(createdAt), ...agent }));
   const runIds = agentRuns.map(({ id }) => id);
+  // Changes of the prompt set runs apart from ordinary ones, as edits of the docs do.
   const editsDigest = edits || changes ? hashOf({ ...edits, ...changes }) : null;
   const shouldSupersede = typeof supersede === "function" ? supersede(prompt) : supersede;
   const superseded = shouldSupersede
@@ -227,8 +228,8 @@ function hashOfRequest(promptId: string, input: EvalRequestInput): string {
 }
 
 /**
- * Adds a run for each agent of an evaluation within a transaction; emit `jobQueued` afterwards. `model`: that of a single agent. Returns the IDs
- * of the runs.
+ * Adds a run for each agent of an evaluation within a transaction; emit `jobQueued` afterwards. `model`: of a single agent; of several, each
+ * keeps its own. Returns the IDs of the runs.
  */
 export function addRuns(ctx: Context, tx: Tx, org: OrgId, evalRequestId: string, model: string | null): string[] {
   const whereOfEvaluation = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId));
@@ -242,7 +243,6 @@ export function addRuns(ctx: Context, tx: Tx, org: OrgId, evalRequestId: string,
       ...first,
       id,
       createdAt: ctx.now(),
-      // With several agents, each keeps its own.
       model: firstRuns.length > 1 ? (first.task.chosen?.model ?? null) : model,
       idempotencyKey: null,
       idempotencyHash: null,

@@ -1,5 +1,6 @@
 import { and, asc, desc, eq, inArray, isNull, type SQL, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
+import { plusUnless } from "../db/rows.ts";
 import type { ReportStatus } from "../db/tables/reports.ts";
 import { durationOf, evalRequests, type runStatuses, runs, type Trigger } from "../db/tables/runs.ts";
 import type { RunRow } from "./run-row.ts";
@@ -36,27 +37,29 @@ const durationOfRow = ({ completedAt, startedAt }: RunRow): number =>
 
 export type KeysetPage = { limit: number; isDescending: boolean };
 
-const plusUnless = (isIndexed: boolean): SQL => (isIndexed ? sql`` : sql`+`);
+/** The filter by whose index SQLite finds the runs of a list. */
+function indexedFilterOf(ctx: Context, org: OrgId, { promptId, status, agent, trigger }: RunFilter) {
+  if (isUnfinished(status) || hasNoReport(status)) return "status";
+  if (agent !== undefined && isRareAgent(ctx, org, agent)) return "agent";
+  if (trigger !== undefined) return "trigger";
+  return promptId ? "prompt" : "agent";
+}
 
-/** SQLite uses the index of one filter: a plus before the columns of the others keeps it from using theirs. */
-export function runConditions(ctx: Context, org: OrgId, { promptId, status, agent, model, trigger }: RunFilter) {
-  const indexedFilter = (): "status" | "agent" | "trigger" | "prompt" => {
-    if (isUnfinished(status) || hasNoReport(status)) return "status";
-    if (agent !== undefined && isRareAgent(ctx, org, agent)) return "agent";
-    if (trigger !== undefined) return "trigger";
-    return promptId ? "prompt" : "agent";
-  };
-  const indexed = indexedFilter();
+/** The condition of a list. `byTrigger`: its runs are found by their requests. */
+export function runConditions(ctx: Context, org: OrgId, filter: RunFilter) {
+  const { promptId, status, agent, model, trigger } = filter;
+  const indexed = indexedFilterOf(ctx, org, filter);
   const byTrigger = indexed === "trigger";
   const id = promptId?.toLowerCase();
   const where = and(
     byTrigger ? eq(evalRequests.orgId, org) : eq(runs.orgId, org),
     isUnfinished(status) ? isNull(runs.completedAt) : undefined,
-    status && (hasNoReport(status) ? eq(runs.status, status) : sql`+${runs.status} = ${status}`),
+    status && sql`${plusUnless(hasNoReport(status))}${runs.status} = ${status}`,
     hasNoReport(status) ? withoutReport : undefined,
     id && byTrigger ? eq(evalRequests.promptId, id) : undefined,
     id && !byTrigger ? sql`${plusUnless(indexed === "prompt")}${runs.promptId} = ${id}` : undefined,
-    // With this hint, SQLite uses the index of triggers even if its statistics contain only one value.
+    // The requests of a prompt are found by its index. Without one, this hint makes SQLite use the index of triggers even if its statistics contain
+    // only one value.
     trigger &&
       (byTrigger && !promptId
         ? sql`unlikely(${evalRequests.trigger} = ${trigger})`

@@ -201,7 +201,7 @@ const latestEvaluations = statement((db) => {
   const { orgId, outcome, evalRequestId, promptId, scheduledAt } = scheduledEvaluations;
   const where = and(eq(orgId, bound("orgId")), eq(promptId, bound("id")), sql`${outcome} in ('ran', 'failed')`);
   return db
-    .select({ outcome, evalRequestId })
+    .select({ evalRequestId })
     .from(scheduledEvaluations)
     .where(where)
     .orderBy(desc(scheduledAt))
@@ -211,10 +211,9 @@ const latestEvaluations = statement((db) => {
 /** How many of the latest scheduled evaluations failed, without one that gave a report or was cancelled in between. */
 function countFailuresInARow(db: Db, { orgId, id }: ScheduledPrompt): number {
   const latest = latestEvaluations(db).all({ orgId, id });
-  const firstSuccess = latest.findIndex((evaluation) =>
-    evaluation.evalRequestId === null
-      ? evaluation.outcome !== "failed"
-      : !hasFailed(db, orgId, evaluation.evalRequestId),
+  // One that failed itself has no runs.
+  const firstSuccess = latest.findIndex(
+    ({ evalRequestId }) => evalRequestId !== null && !hasFailed(db, orgId, evalRequestId),
   );
   return firstSuccess < 0 ? latest.length : firstSuccess;
 }

@@ -77,14 +77,8 @@ export function createScheduler(ctx: Context) {
 /** Processes everything that is due. Returns the time of the next evaluation, epoch ms; null if nothing is scheduled. */
 async function processDue(scheduler: Scheduler): Promise<number | null> {
   const { ctx } = scheduler;
-  const time = ctx.now();
-  // If the clock was set back some time after the last check, evaluations that came due since then must not be skipped. The time
-  // since then is measured by the monotonic clock, in whole seconds.
-  const isFirst = scheduler.latestTime === Number.POSITIVE_INFINITY;
-  const sinceCheckMs = isFirst ? 0 : Math.floor((performance.now() - scheduler.checkedAt) / 1000) * 1000;
-  scheduler.checkedAt = performance.now();
-  if (time < scheduler.latestTime) await realign(scheduler, time - sinceCheckMs);
-  // What waits was due before.
+  await realignToClock(scheduler);
+  // Evaluations that wait come first, because they were due earlier.
   for (const { id } of waitingPrompts(ctx.db).all())
     if (!scheduler.isStopped && isWaitOver(ctx, id)) await settleWaiting(scheduler, id);
   let due: DuePrompt[] = duePrompts(ctx.db)
@@ -133,10 +127,20 @@ async function settleWaiting({ ctx }: Scheduler, promptId: string): Promise<void
   announceResult(ctx, promptId, { latest, missed: 0 });
 }
 
-/** Realigns all schedules to a time, at the first check and after the clock was set back. */
-async function realign(scheduler: Scheduler, time: number): Promise<void> {
+/**
+ * Realigns all schedules at the first check, and if the clock was set back: to the time of the last check by the new clock, so that evaluations that
+ * came due since then aren't skipped. The monotonic clock says how long ago that was, in whole seconds.
+ */
+async function realignToClock(scheduler: Scheduler): Promise<void> {
+  const { ctx, latestTime, checkedAt } = scheduler;
+  const isFirst = latestTime === Number.POSITIVE_INFINITY;
+  const sinceCheckMs = isFirst ? 0 : Math.floor((performance.now() - checkedAt) / 1000) * 1000;
+  scheduler.checkedAt = performance.now();
+  const now = ctx.now();
+  if (now >= latestTime) return;
+  const time = now - sinceCheckMs;
   let lastId: string | undefined = "";
-  while (lastId !== undefined && !scheduler.isStopped) lastId = await realignBatch(scheduler.ctx, lastId, time);
+  while (lastId !== undefined && !scheduler.isStopped) lastId = await realignBatch(ctx, lastId, time);
   scheduler.latestTime = time;
 }
 

@@ -119,7 +119,7 @@ export function getBreakdown(
   } satisfies Record<BreakdownName, SpendingRow[]>;
 }
 
-/** Each day until the last one with a cost. */
+/** The days of a month on which it or the month before has a cost. */
 function daysOf(ctx: Context, org: OrgId, month: Month, previousMonth: Month, timeZone: string): SpendingRow[] {
   // In Canada, dates are written as `2026-11-21`.
   const format = new Intl.DateTimeFormat("en-CA", { timeZone, year: "numeric", month: "2-digit", day: "2-digit" });

@@ -1,7 +1,8 @@
 // Whether a comparison of something with itself got worse. Pure functions: blocks go in, what drifted comes out.
 import { aaRate, type GateDesign, type NullBlock } from "./aa-rate.ts";
 import { mean } from "./estimates.ts";
-import { fisherTest, permutationTest } from "./hypothesis-tests.ts";
+import { permutationTest } from "./hypothesis-tests.ts";
+import { fisherTest } from "./proportions.ts";
 
 /** `rate`: more gates than the level, or than earlier, find a change although there is none. `spread`: equal arms differ more than earlier. */
 export const driftKinds = ["rate", "spread"] as const;

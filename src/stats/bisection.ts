@@ -77,6 +77,7 @@ function stepOfEnds({ last, isDeterministic }: Bisection, scores: BuildScore[]):
   // No result is significant with the runs of the first step alone.
   const next = gateSteps.find(({ runs }, i) => i > 0 && runs > done);
   if (next === undefined) return { kind: "same" };
+  // One side alone catches up with the other. Both together go on to the next step.
   const target = builds.length === 1 ? Math.min(next.runs, Math.max(good.length, bad.length)) : next.runs;
   return { kind: "run", builds, runs: target - done };
 }
@@ -84,9 +85,9 @@ function stepOfEnds({ last, isDeterministic }: Bisection, scores: BuildScore[]):
 /**
  * The probability of each build to be the first with the change, by number; that of build 0 is 0. Before any run, all are equally probable. For a
  * deterministic agent, builds are as the good one or as the bad one, whichever score is nearer, and all builds between the last good and the first
- * bad one are equally probable. For runs that vary, the likelihood of one change of the mean of normal scores, whose means and variance
- * are those of the good and the bad build, and then of both sides of the most probable change. How much one run can say is limited by the share of
- * runs that look like the other side, so that scores with two peaks mislead no more than their share.
+ * bad one are equally probable. If runs vary, scores are taken as normal, with one mean before the change and another one from it on: first the means
+ * of the good and the bad build, then those of all builds before and after the most probable change. How much one run can say is limited by the
+ * share of runs that look like the other side, so that scores with two peaks mislead no more than their share.
  */
 export function posteriorOf({ last, isDeterministic }: Bisection, scores: BuildScore[]): number[] {
   if (isDeterministic) {
@@ -185,6 +186,7 @@ export function changedOf(posterior: number[]): number[] {
  */
 function nextBuildOf(design: Bisection, scores: BuildScore[], posterior: number[]): number | null {
   const { last, skipped, isDeterministic } = design;
+  // Without the good and the bad build.
   const tried = new Set(scores.map(({ build }) => build)).size - 2;
   const mayBegin = isDeterministic || tried < Math.ceil(Math.log2(last)) + maxDetours;
   const changed = changedOf(posterior);

@@ -24,7 +24,7 @@ export function medianInterval(values: number[]): Estimate | null {
   if (value === null) return null;
   const sorted = [...values].sort((a, b) => a - b);
   const n = sorted.length;
-  // The number of values at each end beyond which the true median is with at most 2.5 %. `below`: how probably it is below `sorted[outside]`.
+  // `below`: the probability that the true median is below `sorted[outside]`. The interval starts before the first value with more than 2.5 %.
   let outside = 0;
   let below = Math.exp(-n * Math.LN2);
   while (below <= 0.025) {

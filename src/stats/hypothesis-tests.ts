@@ -168,23 +168,6 @@ function signedSums(values: number[]): Float64Array {
   return sums.sort();
 }
 
-/**
- * Two-sided exact test of two shares, k of n each: sums the tables with the same margins that are at most as probable
- * as this one. R. A. Fisher, J. R. Stat. Soc. 85 (1922) 87–94.
- */
-export function fisherTest(a: { k: number; n: number }, b: { k: number; n: number }): number {
-  const [n, k] = [a.n + b.n, a.k + b.k];
-  const chance = (inA: number) => Math.exp(lnChoose(a.n, inA) + lnChoose(b.n, k - inA) - lnChoose(n, k));
-  // Equal probabilities may differ in their last bits.
-  const observed = chance(a.k) * (1 + 1e-7);
-  let p = 0;
-  for (let inA = Math.max(0, k - b.n); inA <= Math.min(a.n, k); inA++) {
-    const each = chance(inA);
-    if (each <= observed) p += each;
-  }
-  return Math.min(1, p);
-}
-
 /** How the runs of one side in one stratum ended: `met` reached the goal, `unfinished` didn't finish, of `n` valid runs. */
 export type Ends = { n: number; met: number; unfinished: number };
 

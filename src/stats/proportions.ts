@@ -11,7 +11,7 @@ export type ShareStratum = { a: Share; b: Share };
 /**
  * Two-sided exact test that both sides succeed equally often within each stratum: the probability of all totals on side `b` that are at most as
  * probable as the observed one, given the margins of each stratum. C. R. Mehta, N. R. Patel and R. Gray, JASA 80 (1985) 969–973; R calls it
- * `mantelhaen.test(exact = TRUE)`. With one stratum, it equals `fisherTest`. `smallest`: the smallest p possible with these margins.
+ * `mantelhaen.test(exact = TRUE)`. `smallest`: the smallest p possible with these margins.
  */
 export function stratifiedFisherTest(strata: ShareStratum[]): { p: number; smallest: number } {
   let chances = [1];
@@ -26,6 +26,9 @@ export function stratifiedFisherTest(strata: ShareStratum[]): { p: number; small
   };
   return { p: asRare(chances[observed]!), smallest: asRare(Math.min(...chances)) };
 }
+
+/** The same for a single stratum: R. A. Fisher, J. R. Stat. Soc. 85 (1922) 87–94. */
+export const fisherTest = (a: Share, b: Share): number => stratifiedFisherTest([{ a, b }]).p;
 
 /** The probability of each number of successes on side `b`, from its smallest one on: hypergeometric. */
 function chancesOf({ a, b }: ShareStratum): number[] {

@@ -140,10 +140,10 @@ export function goalResultOf({ report, failureCause }: EndedRun): "met" | "misse
   return ends[report.outcome] ?? null;
 }
 
-/** Runs whose agent crashed or exceeded its time or spending limit. */
+/** Number of runs whose agent crashed or exceeded its time or spending limit. */
 export const unsuccessfulOf = (runs: Failure[]): number => runs.filter(isUnsuccessful).length;
 
-/** Runs that failed. */
+/** Number of runs that failed for a reason that says nothing about the target. */
 export const infraFailuresOf = (runs: Failure[]): number => runs.filter(isInfraFailure).length;
 
 /** A note about runs without a score due to time or spending limits: the other runs may have been the easier ones. */
