@@ -139,8 +139,7 @@ async function serveWorkers(fleet: Fleet, owner: string, access: WorkerAccess): 
 function readFromWorkers(fleet: Fleet, credentials: () => WorkerCredential[]): Promise<void> {
   const { redis, log } = fleet;
   let credentialByStream = new Map<string, string>();
-  // Called before each read, since there may be other credentials.
-  const streams = () => {
+  const refreshStreams = () => {
     const names = [sharedCredential, ...credentials().map(({ name }) => name)];
     credentialByStream = new Map(names.map((name) => [messageStreamOf(name), name]));
     return [operatorRequests, ...credentialByStream.keys()];
@@ -154,7 +153,7 @@ function readFromWorkers(fleet: Fleet, credentials: () => WorkerCredential[]): P
     if (isDue) log.warn({ stream, count: count + 1 }, "dropped malformed messages");
     reports.set(stream, isDue ? { count: 0, reportedAt: at } : { count: count + 1, reportedAt });
   };
-  return readMessages(redis, streams, (message, stream, bytes) => {
+  return readMessages(redis, refreshStreams, (message, stream, bytes) => {
     if (fleet.otherService !== null) return;
     const credential = credentialByStream.get(stream);
     if (credential !== undefined && checks.message.Check(message)) receiveMessage(fleet, credential, message, bytes);
@@ -387,8 +386,7 @@ async function startSession(
         throw new AgentFailure("no_worker", describeLack(fleet, needs), { retryable: false, subject: needs.agent });
       waiting.set(order, what);
       const state = `${what} ${mayFail}`;
-      const isReportable = what === "worker" || at - since >= briefMs;
-      if (isReportable && state !== reportedState) {
+      if (state !== reportedState && (what === "worker" || at - since >= briefMs)) {
         if (what === "worker") log.warn({ ...needs, reason: describeLack(fleet, needs) }, "run waits for a worker");
         onWait({ what, ...needs, failsInMs: mayFail ? failsAt - at : null });
         reportedState = state;
