@@ -1,9 +1,13 @@
+import { heapSize } from "bun:jsc";
 import { parentPort, Worker, workerData } from "node:worker_threads";
 import { codeOf } from "../db/fault.ts";
 import { reasonOf } from "../errors.ts";
 
 /** Memory of a thread is returned to the system when it ends. */
 const idleMs = 30_000;
+
+/** After a call that took more, its garbage is collected: the small calls that follow would not fill the heap enough for that. */
+const heapBytesBetweenCalls = 64 * 1024 * 1024;
 
 type Reply<Output> = { output: Output } | { error: { message: string; code: string } };
 
@@ -101,6 +105,7 @@ export function serveCalls<Input>(prepare: () => (input: Input) => unknown): voi
     const transfer =
       "output" in reply && reply.output instanceof Uint8Array ? [reply.output.buffer as ArrayBuffer] : [];
     parentPort?.postMessage(reply, transfer);
+    if (heapSize() > heapBytesBetweenCalls) Bun.gc(true);
   });
 }
 

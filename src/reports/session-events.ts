@@ -28,22 +28,32 @@ const selectEvents = (db: Db, { orgId, runId, attempt }: SessionId, condition?: 
   return db.select().from(sessionEvents).where(and(ofSession, condition)).orderBy(asc(sessionEvents.seq));
 };
 
-/** The stored events of a session, in order. A large session takes half a second: see `readSessionInBatches`. */
-export const readSession = (db: Db, session: SessionId): SessionEvent[] =>
-  selectEvents(db, session).all().map(toSessionEvent);
-
 /** Events read at once: at most 32 KiB each. */
 export const eventsPerBatch = 50;
+
+/** The stored events of a session in batches, in order. The rows of a whole session would take its memory twice. */
+function* batchesOf(db: Db, session: SessionId): Generator<SessionEvent[]> {
+  for (let after = -1; ; ) {
+    const rows = selectEvents(db, session, gt(sessionEvents.seq, after)).limit(eventsPerBatch).all();
+    yield rows.map(toSessionEvent);
+    const last = rows.at(-1);
+    if (!last || rows.length < eventsPerBatch) return;
+    after = last.seq;
+  }
+}
+
+/** The stored events of a session, in order, as of one moment. A large session takes half a second: see `readSessionInBatches`. */
+export const readSession = (db: Db, session: SessionId): SessionEvent[] =>
+  db.transaction(() => [...batchesOf(db, session)].flat());
 
 /** The same, so that other work gets its turn in between. */
 export async function readSessionInBatches(ctx: Context, session: SessionId): Promise<SessionEvent[]> {
   const events: SessionEvent[] = [];
-  for (let after = -1; ; after = events.at(-1)?.seq ?? after) {
-    const rows = selectEvents(ctx.db, session, gt(sessionEvents.seq, after)).limit(eventsPerBatch).all();
-    for (const row of rows) events.push(toSessionEvent(row));
-    if (rows.length < eventsPerBatch) return events;
-    await turnOfOrg(ctx, session.orgId);
+  for (const batch of batchesOf(ctx.db, session)) {
+    if (events.length > 0) await turnOfOrg(ctx, session.orgId);
+    events.push(...batch);
   }
+  return events;
 }
 
 /** Whether the session still has its events. The oldest one is removed first. */
