@@ -41,9 +41,10 @@ type Change = Static<typeof Change>;
 /** A score with the day of its run. Over several prompts, the differences between prompts are taken out. */
 export type Level = { at: number; value: number };
 
+/** Evaluations, oldest first. */
 type ComparedSide = { mean: number; evaluations: { runs: number; at: string }[] };
 
-/** The newest significant change of a prompt, as compared: see `LatestChange`. */
+/** The newest significant change of a prompt, found by comparing all runs before it with all runs after it. `at`: of the first run after it. */
 export type ComparedChange = {
   agent: string;
   model: string | null;
@@ -69,14 +70,14 @@ const testWords = (p: number | null) => (p === null ? "" : `, ${pWords(p)} (perm
 const signed = (value: number) => `${value > 0 ? "+" : ""}${value.toFixed(1)}`;
 
 /**
- * Where the level, agent, model or methodology of a series changed, oldest first. `newest`: the newest change of the prompt as compared, which
- * replaces what the series shows there, so that all pages and notifications have the same numbers.
+ * Where the level, agent, model or methodology of a series changed, oldest first. `compared`: takes the place of the change of the level that was
+ * found there, so that all pages and notifications have the same numbers.
  */
 export function changesOf(
   context: ChangeContext,
   days: ScoreDay[],
   levels: Level[],
-  newest: ComparedChange | null,
+  compared: ComparedChange | null,
 ): Change[] {
   const series = days[0] as ScoreDay;
   const points = changePoints(levels.map(({ value }) => value));
@@ -87,7 +88,7 @@ export function changesOf(
     const span: [number, number] = [times[i - 1] ?? levels[0]?.at ?? 0, times[i + 1] ?? Number.MAX_SAFE_INTEGER];
     return scoreChange(point, at, isRuleBased(series.agent), canaryChangeAt(context, series, at, span));
   });
-  const scoreChanges = newest === null ? scores : withCompared(context, series, scores, newest);
+  const scoreChanges = compared === null ? scores : withCompared(context, series, scores, compared);
   return [...propertyChangesOf(context, days), ...scoreChanges].sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
 }
 
@@ -110,17 +111,15 @@ function scoreChange(point: ChangePoint, at: number, isExact: boolean, canary: C
   };
 }
 
-/** The changes of a series with a compared one in place of the one between the evaluations next to it. */
-function withCompared(context: ChangeContext, series: ScoreDay, scores: Change[], newest: ComparedChange): Change[] {
-  const { delta: value, low, high, before, after, verdict } = newest;
-  const dayOf = (at: string | undefined, otherwise: number) =>
-    at === undefined ? otherwise : context.dayOf(Date.parse(at));
-  const at = context.dayOf(Date.parse(newest.at));
-  // The series may show the change an evaluation earlier or later.
-  const from = dayOf(before.evaluations.at(-1)?.at, at);
-  const until = dayOf(after.evaluations[1]?.at, at);
-  const isSame = (change: Change) => Date.parse(change.at) >= from && Date.parse(change.at) <= until;
-  const sameChange = scores.find(isSame);
+/** The changes of the level with `compared` in place of the one that is the same, if that was found. */
+function withCompared(context: ChangeContext, series: ScoreDay, scores: Change[], compared: ComparedChange): Change[] {
+  const { delta: value, low, high, before, after, verdict } = compared;
+  const dayOf = (at: string) => context.dayOf(Date.parse(at));
+  const at = dayOf(compared.at);
+  // It may have been found an evaluation earlier or later.
+  const earliest = dayOf(before.evaluations.at(-1)?.at ?? compared.at);
+  const latest = dayOf(after.evaluations[1]?.at ?? compared.at);
+  const sameChange = scores.find((change) => Date.parse(change.at) >= earliest && Date.parse(change.at) <= latest);
   const canary = canaryChangeAt(context, series, at, [0, Number.MAX_SAFE_INTEGER]);
   const runs = [before, after].map(({ evaluations }) => evaluations.reduce((sum, each) => sum + each.runs, 0));
   const interval = low === null || low === high ? "exact" : `95% CI ${low} to ${high}`;
@@ -173,17 +172,14 @@ function canaryChangeAt(
       methodology.hash === series.methodology.hash,
   );
   const byPrompt = Map.groupBy(sameSeries, ({ promptId }) => promptId);
-  const sides = [...byPrompt.values()].map((promptDays) => {
+  const levels = [...byPrompt.values()].flatMap((promptDays): Level[] => {
     const promptMean = mean(promptDays.flatMap(({ scores }) => scores));
-    const levelsOnSide = (isAfter: boolean) =>
-      promptDays
-        .filter(({ day }) => day >= at === isAfter)
-        .flatMap(({ day, scores }) => scores.map((score) => ({ at: day, value: score - promptMean })));
-    return [levelsOnSide(false), levelsOnSide(true)] as const;
+    return promptDays.flatMap(({ day, scores }) => scores.map((score) => ({ at: day, value: score - promptMean })));
   });
-  const toValues = (levels: Level[]) => levels.sort((a, b) => a.at - b.at).map(({ value }) => value);
-  const before = toValues(sides.flatMap(([side]) => side)).slice(-canaryRuns.max);
-  const after = toValues(sides.flatMap(([, side]) => side)).slice(0, canaryRuns.max);
+  levels.sort((a, b) => a.at - b.at);
+  const valuesOf = (isOnSide: (level: Level) => boolean) => levels.filter(isOnSide).map(({ value }) => value);
+  const before = valuesOf((level) => level.at < at).slice(-canaryRuns.max);
+  const after = valuesOf((level) => level.at >= at).slice(0, canaryRuns.max);
   const runs = `${before.length} against ${after.length} runs`;
   if (Math.min(before.length, after.length) < canaryRuns.min)
     return {
@@ -205,9 +201,11 @@ function propertyChangesOf({ others, promptId }: ChangeContext, [series]: ScoreD
       ? []
       : [{ at: toIso(at), what, from, to, delta: null, verdict: null, p: null, canary: null, note: null }];
   const sameAgentDays = others.filter(({ agent }) => agent === series.agent);
-  const isOther = (day: ScoreDay) => day.model !== series.model || day.methodology.hash !== series.methodology.hash;
-  const first = sameAgentDays.find((day) => !isOther(day)) ?? series;
-  const earlier = sameAgentDays.findLast((day) => isOther(day) && day.lastAt < first.lastAt);
+  const isComparable = (day: ScoreDay) =>
+    day.model === series.model && day.methodology.hash === series.methodology.hash;
+  // The first day with the model and methodology of the series, and the last one before it with others.
+  const first = sameAgentDays.find(isComparable) ?? series;
+  const earlier = sameAgentDays.findLast((day) => !isComparable(day) && day.lastAt < first.lastAt);
   const seriesChanges = earlier
     ? [
         ...changeIfDifferent(first.day, "model", earlier.model || "none", first.model || "none"),

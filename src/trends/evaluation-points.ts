@@ -23,14 +23,53 @@ type PointsQuery = {
 };
 
 /** One point per evaluation of a series, oldest first. Only published and failed runs on the live docs count. */
-export function listEvaluationPoints(
-  { db }: Context,
-  org: OrgId,
-  { promptId, series, period, maxPoints, isWithinSeries }: PointsQuery,
-) {
-  const rows = db
+export function listEvaluationPoints(ctx: Context, org: OrgId, query: PointsQuery) {
+  const rows = readRuns(ctx, org, query);
+  const groups = [...Map.groupBy(rows, ({ evalRequestId }) => evalRequestId)];
+  // If the list was truncated, some runs of the oldest evaluation may be missing.
+  const isTruncated = rows.length > maxRuns;
+  const evaluations = (isTruncated ? groups.slice(0, -1) : groups)
+    .map(([id, evalRuns]) => [id, runsOfSeries(evalRuns, query)] as const)
+    .filter(([, seriesRuns]) => seriesRuns.length > 0);
+  const shownEvaluations = evaluations.slice(0, query.maxPoints);
+  const [, lastShownRuns] = shownEvaluations.at(-1) ?? [];
+  // The next page, of earlier evaluations, ends with the oldest run that is shown here or, if none is, that was read.
+  const oldestRun = (lastShownRuns ?? rows).at(-1);
+  const hasNextPage = isTruncated || shownEvaluations.length < evaluations.length;
+  return {
+    points: shownEvaluations
+      .map(([evalRequestId, seriesRuns]) => ({
+        from: toIso(seriesRuns.at(-1)?.at ?? query.period[0]),
+        evalRequestId,
+        prompts: 1,
+        ...summarizeRuns(seriesRuns),
+      }))
+      .reverse(),
+    nextUntil: oldestRun && hasNextPage ? toIso(oldestRun.at) : null,
+  };
+}
+
+/** The runs of an evaluation that belong to a series. Runs without a report belong to that of the reports beside them, else to that of their time. */
+function runsOfSeries(evalRuns: RunRow[], { series, isWithinSeries }: PointsQuery): RunRow[] {
+  if (evalRuns.every(({ report }) => report === null))
+    return evalRuns.every(({ at }) => isWithinSeries(at)) ? evalRuns : [];
+  const seriesRuns = evalRuns.filter(
+    ({ report, version, contextDigest }) =>
+      report === null ||
+      (report.hash === series.methodology.hash &&
+        comparedScope({ scope: report.scope, judge: series.methodology.judge }) === series.scope &&
+        version === series.version &&
+        contextDigest === series.contextDigest),
+  );
+  return seriesRuns.some(({ report }) => report !== null) ? seriesRuns : [];
+}
+
+type RunRow = ReturnType<typeof readRuns>[number];
+
+/** The runs of a prompt with the agent and model of a series, newest first; one more than the maximum if there are more. */
+function readRuns({ db }: Context, org: OrgId, { promptId, series, period }: PointsQuery) {
+  return db
     .select({
-      id: runs.id,
       at: runs.createdAt,
       evalRequestId: runs.evalRequestId,
       failureCause: runs.failureCause,
@@ -62,37 +101,4 @@ export function listEvaluationPoints(
     .limit(maxRuns + 1)
     .all()
     .map(({ report, ...run }) => ({ ...run, report: report?.outcome == null ? null : report }));
-  const groups = [...Map.groupBy(rows, ({ evalRequestId }) => evalRequestId)];
-  const isSameScope = (scope: ScoreDay["scope"]) =>
-    comparedScope({ scope, judge: series.methodology.judge }) === series.scope;
-  // If the list was truncated, some runs of the oldest evaluation may be missing.
-  const isTruncated = rows.length > maxRuns;
-  const evaluations = (isTruncated ? groups.slice(0, -1) : groups).flatMap(([id, evalRuns]): typeof groups => {
-    const seriesRuns = evalRuns.filter(
-      ({ report, version, contextDigest }) =>
-        report === null ||
-        (report.hash === series.methodology.hash &&
-          isSameScope(report.scope) &&
-          version === series.version &&
-          contextDigest === series.contextDigest),
-    );
-    const isGraded = seriesRuns.some(({ report }) => report !== null);
-    const hasOnlyUngradedRuns = evalRuns.every(({ report, at }) => report === null && isWithinSeries(at));
-    return isGraded || hasOnlyUngradedRuns ? [[id, seriesRuns]] : [];
-  });
-  const shownEvaluations = evaluations.slice(0, maxPoints);
-  const [, lastShownRuns] = shownEvaluations.at(-1) ?? [];
-  // The next page begins before the last evaluation of this one, or before all runs that were read.
-  const oldestRun = (lastShownRuns ?? rows).at(-1);
-  return {
-    points: shownEvaluations
-      .map(([evalRequestId, evalRuns]) => ({
-        from: toIso(evalRuns.at(-1)?.at ?? period[0]),
-        evalRequestId,
-        prompts: 1,
-        ...summarizeRuns(evalRuns),
-      }))
-      .reverse(),
-    nextUntil: oldestRun && (isTruncated || shownEvaluations.length < evaluations.length) ? toIso(oldestRun.at) : null,
-  };
 }

@@ -7,7 +7,7 @@ import { prompts } from "../db/tables/prompts.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { hasTag } from "../prompts/lists.ts";
 import { RunReport, reportFilter } from "../reports/schema.ts";
-import { daysOfMainAgent, readScoreDays, type ScoreDay } from "../reports/score-days.ts";
+import { daysOfMainAgent, type FailedRun, readScoreDays, type ScoreDay } from "../reports/score-days.ts";
 import { Nullable, OneOf, toInstant, toIso } from "../schema.ts";
 import { mean } from "../stats/estimates.ts";
 import { Change, type ChangeContext, type ComparedChange, changesOf, type Level, maxScores } from "./drift.ts";
@@ -138,9 +138,9 @@ function computeTrends(
   newestChange: ComparedChange | null,
   span: Span,
 ): Trends {
-  const { requestedStart, start, end, timeZone, startOf, dayOf } = span;
+  const { requestedStart, start, timeZone, startOf, dayOf } = span;
   const ids = promptsOf(ctx, org, filter);
-  const { failed, days } = readScoreDays(ctx, org, ids, [start, end], dayOf);
+  const { failed, days } = readScoreDays(ctx, org, ids, [start, span.end], dayOf);
   // Across several prompts, contexts are ignored, because each prompt has its own.
   const allDays =
     filter.promptId === undefined
@@ -156,23 +156,11 @@ function computeTrends(
   );
   const context: ChangeContext = { ctx, org, promptId: filter.promptId, others: matching, dayOf };
   const allSeries = newest ? splitIntoSeries(matching.filter((day) => isSameAgent(day, newest))) : [];
-  const pointsOfSeries = ({ days, from, to }: DatedSeries): { points: Trends["points"]; nextUntil: string | null } => {
-    const [day] = days;
-    const isWithinSeries = (at: number) => at >= from && at < to;
-    if (filter.interval === "eval" && day) {
-      const query = { promptId: ids[0] as string, series: day, maxPoints, isWithinSeries };
-      return listEvaluationPoints(ctx, org, { ...query, period: [start, end] });
-    }
-    const failures = matchingFailures.filter(({ at }) => isWithinSeries(at));
-    return { points: pointsOf(startOf, days, failures), nextUntil: null };
-  };
-  const seriesWithPoints = allSeries.map((series) => ({ ...series, ...pointsOfSeries(series) }));
-  const untils = seriesWithPoints.flatMap((each) => each.nextUntil ?? []).sort();
-  const nextUntil = untils.at(-1) ?? (requestedStart < start ? toIso(start) : null);
-  // All series begin at the same moment, because the next page continues all of them from there.
-  const isShown = ({ from }: Trends["points"][number]) =>
-    filter.interval !== "eval" || nextUntil === null || from >= nextUntil;
-  const [newestSeries, ...others] = seriesWithPoints;
+  const { series, nextUntil } =
+    filter.interval === "eval"
+      ? withEvaluationPoints(ctx, org, ids[0] as string, allSeries, span)
+      : { series: withIntervalPoints(allSeries, matchingFailures, startOf), nextUntil: null };
+  const [newestSeries, ...others] = series;
   const comparedChange = newestSeries ? comparedChangeOf(newestChange, context, newestSeries) : null;
   const changes = newestSeries
     ? changesOf(context, newestSeries.days, levelsOf(newestSeries.days), comparedChange)
@@ -184,18 +172,39 @@ function computeTrends(
     model: newest?.model || null,
     methodology: newest?.methodology ?? null,
     scope: newest?.scope ?? null,
-    points: newestSeries?.points.filter(isShown) ?? pointsOf(startOf, [], matchingFailures),
+    points: newestSeries?.points ?? pointsOf(startOf, [], matchingFailures),
     others: others
-      .map(({ days: [day], points }) => ({
-        ...toSeriesFields(day as ScoreDay),
-        points: points.filter(isShown),
-      }))
+      .map(({ days: [day], points }) => ({ ...toSeriesFields(day as ScoreDay), points }))
       .filter(({ points }) => points.length > 0),
     changes,
     series: [...Map.groupBy(allDays, seriesKeyOf).values()].map(summarizeSeries),
     timeZone,
-    nextUntil,
+    nextUntil: nextUntil ?? (requestedStart < start ? toIso(start) : null),
   };
+}
+
+/** Each series with one point per day, week or month. */
+const withIntervalPoints = (allSeries: DatedSeries[], failed: FailedRun[], startOf: Span["startOf"]) =>
+  allSeries.map((series) => {
+    const failures = failed.filter(({ at }) => series.includes(at));
+    return { ...series, points: pointsOf(startOf, series.days, failures) };
+  });
+
+/** Each series with one point per evaluation. All begin at `nextUntil`, at which the next page, of earlier points, ends; null: there is none. */
+function withEvaluationPoints(ctx: Context, org: OrgId, promptId: string, allSeries: DatedSeries[], span: Span) {
+  const period: [number, number] = [span.start, span.end];
+  const pages = allSeries.map((series) => {
+    const [day] = series.days as [ScoreDay];
+    const query = { promptId, series: day, period, maxPoints, isWithinSeries: series.includes };
+    return { ...series, ...listEvaluationPoints(ctx, org, query) };
+  });
+  const nextUntil =
+    pages
+      .flatMap((page) => page.nextUntil ?? [])
+      .toSorted()
+      .at(-1) ?? null;
+  const isShown = ({ from }: Trends["points"][number]) => nextUntil === null || from >= nextUntil;
+  return { series: pages.map((page) => ({ ...page, points: page.points.filter(isShown) })), nextUntil };
 }
 
 const isSameAgent = (a: { agent: string; model: string }, b: { agent: string; model: string }): boolean =>
@@ -215,8 +224,8 @@ function comparedChangeOf(newest: ComparedChange | null, { dayOf }: ChangeContex
   return at >= first.day && at <= (days.at(-1) ?? first).day ? newest : null;
 }
 
-/** The days of one series, and the period in which failed runs count as part of it, because their results would have belonged to it. */
-type DatedSeries = { days: ScoreDay[]; from: number; to: number };
+/** The days of one series. `includes`: whether a failed run of this time counts as part of it, because its result would have belonged to it. */
+type DatedSeries = { days: ScoreDay[]; includes: (at: number) => boolean };
 
 /** The days of one agent and model, as one series per version, context, methodology and scope, the most recent first. */
 function splitIntoSeries(days: ScoreDay[]): DatedSeries[] {
@@ -226,7 +235,10 @@ function splitIntoSeries(days: ScoreDay[]): DatedSeries[] {
   const lastOf = (series: ScoreDay[]) => Math.max(...series.map(({ lastAt }) => lastAt));
   return (
     groups
-      .map((group, i) => ({ days: group, from: i === 0 ? 0 : startOf(group), to: startOf(groups[i + 1]) }))
+      .map((group, i) => {
+        const [from, until] = [i === 0 ? 0 : startOf(group), startOf(groups[i + 1])];
+        return { days: group, includes: (at: number) => at >= from && at < until };
+      })
       // Of two that ran last at the same time, the later one first.
       .reverse()
       .sort((a, b) => lastOf(b.days) - lastOf(a.days))

@@ -29,7 +29,7 @@ export function Sparkline({ scores, subject }: { scores: number[]; subject: stri
 type Point = { score: number; name: string; day: string };
 
 /** Scores over time, oldest first, on a scale from 0 to 100. `name`: the hover text of a point; `day`: its date, for the axis. Put a table with the same data next to it. */
-export function ScoreLine({ points, label }: { points: Point[]; label: string }) {
+export function ScoreChart({ points, label }: { points: Point[]; label: string }) {
   const [width, height, left, right, top, bottom] = [640, 184, 40, 8, 10, 34];
   const x = (i: number) =>
     points.length === 1 ? (left + width - right) / 2 : left + (i * (width - left - right)) / (points.length - 1);

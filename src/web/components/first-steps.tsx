@@ -10,6 +10,9 @@ export type FirstSteps = {
   hasTeam: boolean;
 };
 
+/** Whether an organization has no prompt but the example, as far as its steps are shown. */
+export const hasOnlyExample = (steps: FirstSteps | null): boolean => steps !== null && steps.promptId === null;
+
 /** Whether an organization has taken all first steps. */
 export const isComplete = ({ promptId, hasReports, hasSchedule, usesKeys, hasTeam }: FirstSteps): boolean =>
   promptId !== null && hasReports && hasSchedule && usesKeys && hasTeam;

@@ -135,10 +135,7 @@ const mixesSides = (latest: LatestResults | null, report: Report): boolean =>
 /** Whether the prompt's newest significant change came with the evaluation of this report or before it. */
 function isAtOrAfterChange(latest: LatestResults | null, { run }: Report): boolean {
   const { change = null, points = [] } = latest ?? {};
-  if (!change || !isClear(change)) return false;
-  const reportIndex = points.findIndex(({ evalRequestId }) => evalRequestId === run.evalRequestId);
-  const [, slugAfterChange] = change.slugs;
-  // -1: the change came before the first of these evaluations.
-  const changeIndex = points.findIndex(({ slug }) => slug === slugAfterChange);
-  return reportIndex >= 0 && reportIndex >= changeIndex;
+  const isOfReport = ({ evalRequestId }: { evalRequestId: string }) => evalRequestId === run.evalRequestId;
+  // The evaluations after a change may go back further than the points, which are the latest ones.
+  return change !== null && isClear(change) && points.some(isOfReport) && change.after.evaluations.some(isOfReport);
 }

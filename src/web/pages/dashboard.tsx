@@ -4,7 +4,7 @@ import type { Inbox } from "../../inbox/schema.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
 import { titleOf } from "../../reports/labels.ts";
 import { Meter } from "../components/charts.tsx";
-import { type FirstSteps, FirstStepsList } from "../components/first-steps.tsx";
+import { type FirstSteps, FirstStepsList, hasOnlyExample } from "../components/first-steps.tsx";
 import { type InboxActions, InboxList } from "../components/inbox.tsx";
 import { Layout } from "../components/layout.tsx";
 import { SchemaField, SchemaForm } from "../components/schema-form.tsx";
@@ -48,7 +48,7 @@ const maxImprovements = 5;
 /** The home page of an organization: what changed and needs attention, worst first. It updates live. Before the first prompt, a form for it. */
 export const DashboardPage = ({ viewer, steps, isRunFree, ...overview }: Props) => (
   <Layout site={overview.site} viewer={viewer} path="/" title="Home">
-    {overview.promptCount === 0 || steps?.promptId === null ? (
+    {overview.promptCount === 0 || hasOnlyExample(steps) ? (
       <FirstPrompt {...{ viewer, steps, isRunFree, ...overview }} />
     ) : (
       <>

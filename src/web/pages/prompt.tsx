@@ -5,7 +5,7 @@ import type { Prompt } from "../../prompts/schema.ts";
 import { titleOf } from "../../reports/labels.ts";
 import type { RunListItem } from "../../runs/lists.ts";
 import type { ScheduledEvaluation } from "../../schedules/schema.ts";
-import { ScoreLine } from "../components/charts.tsx";
+import { ScoreChart } from "../components/charts.tsx";
 import { FailureNotice } from "../components/failure.tsx";
 import { TableHead } from "../components/figures.tsx";
 import { ButtonForm, DangerButton } from "../components/form-parts.tsx";
@@ -200,7 +200,7 @@ function ScoreHistory({ latest, base, promptId }: { latest: LatestResults | null
       </p>
       {points.length > 1 && (
         <>
-          <ScoreLine
+          <ScoreChart
             label={`Mean scores of the last ${points.length} evaluations, oldest first. The table below lists them.`}
             points={points.map(({ score, at, runs }) => ({
               score,

@@ -3,7 +3,7 @@ import type { ChangedPage, ScoreChangeExplanation, SessionStep } from "../../inb
 import { frictionLabels } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import { toChangeHref } from "../components/change-links.ts";
-import { ScoreLine } from "../components/charts.tsx";
+import { ScoreChart } from "../components/charts.tsx";
 import { ScrollArea } from "../components/figures.tsx";
 import { Fixes, type Verification } from "../components/fixes.tsx";
 import { ExternalLink, Layout } from "../components/layout.tsx";
@@ -16,7 +16,7 @@ type Props = {
   site: Site;
   viewer: Viewer;
   explanation: ScoreChangeExplanation;
-  /** The first report after the change, with the fixes for what explains it. */
+  /** A report on one side of the change, with the fixes for what explains it. */
   report: Report;
   verifications: ReadonlyMap<string, Verification> | null;
   /** Whether it explains the newest significant change, and not two chosen windows. */
@@ -270,7 +270,7 @@ function Evaluations({ base, explanation: { before, after } }: PartProps) {
   return (
     <section aria-labelledby="evaluations">
       <h2 id="evaluations">Evaluations before and after</h2>
-      <ScoreLine
+      <ScoreChart
         points={points}
         label={`Scores, oldest first: ${points.map(({ score }) => score.toFixed(0)).join(", ")}`}
       />

@@ -16,7 +16,7 @@ import { getReport } from "../../reports/reports.ts";
 import type { Report } from "../../reports/schema.ts";
 import { listRunPage, listUnfinishedRuns } from "../../runs/lists.ts";
 import { toIso } from "../../schema.ts";
-import { type FirstSteps, isComplete } from "../components/first-steps.tsx";
+import { type FirstSteps, hasOnlyExample, isComplete } from "../components/first-steps.tsx";
 import { renderFragment } from "../components/layout.tsx";
 import { showPage, showPublic, streamPart, submitForm } from "../page-requests.tsx";
 import { seeOther, withCookies } from "../page-responses.ts";
@@ -75,7 +75,7 @@ function findFirstSteps(ctx: Context, viewer: Viewer, request: Request): FirstSt
   return isComplete(steps) ? null : steps;
 }
 
-/** The report next to the change on its later side, with only the fixes for what explains the change. */
+/** The newest report with what explains a change most, else the first one after it, with only the fixes for what explains it. */
 function reportOfChange(ctx: Context, org: OrgId, { causes, after }: ScoreChangeExplanation): Report {
   const report = getReport(ctx, org, causes[0]?.slug ?? after.session?.slug ?? "");
   const fingerprints = new Set(causes.map(({ fingerprint }) => fingerprint));
@@ -88,7 +88,7 @@ function reportOfChange(ctx: Context, org: OrgId, { causes, after }: ScoreChange
 function dashboardPage(ctx: Context, request: Request, viewer: Viewer, site: Site) {
   const { org } = viewer;
   const steps = findFirstSteps(ctx, viewer, request);
-  const examples = steps?.promptId === null ? listPromptItems(ctx, org, {}, { limit: 1, offset: 0 }).items : [];
+  const examples = hasOnlyExample(steps) ? listPromptItems(ctx, org, {}, { limit: 1, offset: 0 }).items : [];
   const showsAll = new URL(request.url).searchParams.has("all");
   return (
     <DashboardPage

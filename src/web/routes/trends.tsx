@@ -8,6 +8,7 @@ import { oneLine } from "../../grading/text.ts";
 import { listPromptChoices, listTags } from "../../prompts/lists.ts";
 import { getPromptRow } from "../../prompts/prompts.ts";
 import { listPublished, type PublishedRun } from "../../reports/run-rows.ts";
+import { maxScores } from "../../trends/drift.ts";
 import { getTrends, type Trends, trendFilter } from "../../trends/trends.ts";
 import { showPage } from "../page-requests.tsx";
 import { type ChangeSides, TrendsPage } from "../pages/trends.tsx";
@@ -17,8 +18,6 @@ import { agentChoices, dayAfter, queryOptions } from "../query.ts";
 const maxComparedChanges = 4;
 /** Friction points that are listed for each side of a change. */
 const maxFriction = 5;
-/** Newest runs among which the sides of changes are, as many as changes are searched in. */
-const maxRuns = 300;
 /** Evaluations on each side whose friction is compared. */
 const maxEvaluations = 10;
 
@@ -29,32 +28,31 @@ function sidesOf(
   promptId: string | undefined,
   { agent, model, agentVersion, contextDigest, methodology, changes }: Trends,
 ): Map<string, ChangeSides> {
-  if (promptId === undefined || agent === null) return new Map();
+  const scoreChanges = changes.filter(({ what }) => what === "score");
+  if (promptId === undefined || agent === null || scoreChanges.length === 0) return new Map();
   const isSameSeries = (run: PublishedRun) =>
     run.agent === agent &&
     (run.model || null) === model &&
     (run.agentVersion || null) === agentVersion &&
     (run.contextDigest || null) === contextDigest &&
     run.methodology.hash === methodology?.hash;
-  const scoreChanges = changes.filter(({ what }) => what === "score");
-  if (scoreChanges.length === 0) return new Map();
+  const newestFirst = listPublished(ctx, org, promptId, maxScores, { matches: isSameSeries, batchSize: maxScores });
+  const published = newestFirst.reverse().map(({ runId, evalRequestId }) => ({ at: timeOfId(runId), evalRequestId }));
+  const evaluationsBetween = (from = 0, until = Number.POSITIVE_INFINITY) => {
+    const publishedThen = published.filter(({ at }) => at >= from && at < until);
+    return [...new Set(publishedThen.map(({ evalRequestId }) => evalRequestId))];
+  };
+  const times = scoreChanges.map(({ at }) => Date.parse(at));
+  const changesWithSides = scoreChanges.map((change, i) => ({
+    ...change,
+    before: evaluationsBetween(times[i - 1], times[i]),
+    after: evaluationsBetween(times[i], times[i + 1]),
+  }));
   // The page that explains changes of scores knows only the newest one. Trends may give it another time of the day.
   const newestChange = findLatestResults(ctx, org, promptId)?.change ?? null;
   const isExplained = (at: string, verdict: string | null) =>
     newestChange?.at.slice(0, 10) === at.slice(0, 10) && newestChange.verdict === verdict;
-  const published = listPublished(ctx, org, promptId, maxRuns, { matches: isSameSeries, batchSize: maxRuns });
-  const evaluationsBetween = (since: string | undefined, until: string | undefined) => {
-    const publishedThen = published.filter(({ runId }) => isWithin(timeOfId(runId), since, until));
-    return [...new Set(publishedThen.map(({ evalRequestId }) => evalRequestId).reverse())];
-  };
-  const changesWithNeighbors = scoreChanges.map((change, i) => ({
-    ...change,
-    since: scoreChanges[i - 1]?.at,
-    until: scoreChanges[i + 1]?.at,
-  }));
-  const sides = changesWithNeighbors.slice(-maxComparedChanges).flatMap(({ at, verdict, since, until }) => {
-    const before = evaluationsBetween(since, at);
-    const after = evaluationsBetween(at, until);
+  const sides = changesWithSides.slice(-maxComparedChanges).flatMap(({ at, verdict, before, after }) => {
     if (before.length === 0 || after.length === 0) return [];
     const sideOf = (of: string[]) => ({ of, agent, ...(model !== null && { model }) });
     const [base, head] = [sideOf(before.slice(-maxEvaluations)), sideOf(after.slice(0, maxEvaluations))];
@@ -71,9 +69,6 @@ function sidesOf(
   });
   return new Map(sides);
 }
-
-const isWithin = (at: number, since: string | undefined, until: string | undefined) =>
-  (since === undefined || at >= Date.parse(since)) && (until === undefined || at < Date.parse(until));
 
 /** The trends page. */
 export const trendPages = (ctx: Context) =>
