@@ -22,8 +22,8 @@ type SuiteRunRow = ReturnType<typeof readRuns>[number];
 type Totals = { reached: number; judged: number };
 
 /**
- * Compares products by the runs of a suite on their live docs, with each agent separately. Only runs with declared checks are judged: whether the
- * product or the checks showed that the slot was reached. Prompts that differ from the suite are named and not compared. Throws not_found.
+ * Compares products by the runs of a suite on their live docs, with each agent separately. Only runs with declared checks are judged, by
+ * their outcome. Prompts that differ from the suite are named and not compared. Throws not_found.
  */
 export function compareSuite(ctx: Context, org: OrgId, suiteId: string): SuiteComparison {
   const suite = getSuite(ctx, org, suiteId);
@@ -56,7 +56,7 @@ function listAgents(rows: SuiteRunRow[]): { agent: string; model: string | null 
   return [...agents].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, agent]) => agent);
 }
 
-/** The newest ended runs of a prompt with the task that it has now, oldest first. */
+/** The newest ended runs of a prompt with the task that it has now, oldest first: in a suite, without a workspace or a site of its own. */
 function readRuns({ db }: Context, org: OrgId, suite: Suite, { prompt, isChanged }: Member) {
   if (isChanged) return [];
   const rows = db

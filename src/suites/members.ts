@@ -16,8 +16,8 @@ import type { Suite, SuiteProduct } from "./schema.ts";
 import { getSuite } from "./suites.ts";
 
 /**
- * Creates the prompts of a suite for a product, in one transaction; they start at its docs. A check whose variables have no value is left out.
- * They are in the order of the slots. Throws not_found, and bad_request that names the field.
+ * Creates the prompts of a suite for a product, in the order of the slots and in one transaction. They start at the docs of the product. A check
+ * whose variables have no value is left out. Throws not_found, and bad_request that names the field.
  */
 export function createSuitePrompts(ctx: Context, org: OrgId, suiteId: string, product: SuiteProduct): CreatedPrompts {
   const suite = getSuite(ctx, org, suiteId);

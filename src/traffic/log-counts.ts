@@ -40,7 +40,7 @@ const assets = /\.(?:m?js|css|png|jpe?g|svg|gif|ico|woff2?|map|webp|avif|mp4|web
 /** What scanners look for in every site. It was never a page of any docs. */
 const scannerPath =
   /(?:\.(?:php\d?|aspx?|jsp|cgi|env|sql|bak|ini|pem|key|ya?ml\.bak|tar|t?gz|zip|rar)|\/(?:\.[^w/][^/]*|wp-[^/]*|wordpress|xmlrpc|phpmyadmin|cgi-bin|vendor|actuator|boaform|solr|owa|ecp|hnap1|server-status|_ignition)(?:\/.*)?)$/i;
-/** Visitors that may guess URLs: crawlers of search engines and models only follow links, also those that are out of date. */
+/** Visitors whose missing pages count, because they may guess URLs. Crawlers only follow links, which may be out of date. */
 const guessers: ReadonlySet<CountedKind> = new Set(["coding", "answer", "program"]);
 const isMarkdown = (path: string, { contentType, accept }: LoggedRequest) =>
   /\.mdx?$/i.test(path) || contentType.includes("markdown") || (contentType === "" && accept.includes("text/markdown"));
@@ -51,26 +51,27 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
   const base = pathname.replace(/[^/]*$/, "");
   const visitorOf = createVisitorLookup();
   let read: LineReader | null = format === null ? null : lineReaderOf(format);
+  /** The beginning of a line whose end has not been read yet. */
   let rest = "";
-  /** Whether the line in progress is too long. It is counted already, and the rest of it is skipped. */
-  let isTooLong = false;
   let pages = new Map<string, PageCounts>();
   const urlOf = createUrlLookup(origin);
   const counts: Omit<LogCounts, "pages"> = { lines: 0, unread: 0, samples: [], requests: {}, leftOut: 0 };
 
   function countLine(line: string): void {
     if (line === "") return;
-    read ??= lineReaderOf(formatOf(line));
-    const request = read(line);
-    if (request === "comment") return;
-    counts.lines++;
-    if (request === null) addUnread(counts, line);
-    else countRequest(request);
+    if (line.length > maxLineChars) countUnread(counts, line);
+    else {
+      read ??= lineReaderOf(formatOf(line));
+      const request = read(line);
+      if (request === null) countUnread(counts, line);
+      else if (request !== "comment") countRequest(request);
+    }
   }
 
   function countRequest(request: LoggedRequest): void {
     const { method, status, month } = request;
     const { kind, name } = visitorOf(request.userAgent, request.accept);
+    counts.lines++;
     counts.requests[kind] = (counts.requests[kind] ?? 0) + 1;
     const countedKind = countedKinds.find((each) => each === kind);
     if (!countedKind || (method !== "GET" && method !== "HEAD")) return;
@@ -105,22 +106,12 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
     /** The next text of the log, which may end within a line. */
     add(text: string): void {
       const lines = (rest + text).split("\n");
-      rest = lines.pop() ?? "";
-      for (const line of lines) {
-        if (isTooLong) isTooLong = false;
-        else countLine(line.endsWith("\r") ? line.slice(0, -1) : line);
-      }
-      if (rest.length <= maxLineChars) return;
-      if (!isTooLong) {
-        counts.lines++;
-        addUnread(counts, rest);
-      }
-      isTooLong = true;
-      rest = "";
+      // Of a line that is too long, enough is kept to know that it is.
+      rest = (lines.pop() ?? "").slice(0, maxLineChars + 1);
+      for (const line of lines) countLine(line.endsWith("\r") ? line.slice(0, -1) : line);
     },
     end(): LogCounts {
-      if (!isTooLong) countLine(rest);
-      rest = "";
+      countLine(rest);
       const sorted = [...pages.values()].sort((a, b) => timesOf(b) - timesOf(a) || (a.url < b.url ? -1 : 1));
       for (const page of sorted.slice(maxPages)) counts.leftOut += timesOf(page);
       return { ...counts, pages: sorted.slice(0, maxPages) };
@@ -128,7 +119,8 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
   };
 }
 
-function addUnread(counts: { unread: number; samples: string[] }, line: string): void {
+function countUnread(counts: { lines: number; unread: number; samples: string[] }, line: string): void {
+  counts.lines++;
   counts.unread++;
   if (counts.samples.length < maxSamples) counts.samples.push(line.slice(0, maxSampleChars));
 }

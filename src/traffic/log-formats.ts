@@ -148,7 +148,7 @@ const jsonNames = {
   contentType: ["EdgeResponseContentType", "resp_headers.Content-Type", "sent_http_content_type", "content_type"],
 } satisfies Record<string, string[]>;
 
-/** Each name as the keys that lead to it. A name is also looked up as it is: Traefik's contain no objects. */
+/** Each name as the keys that lead to it. */
 const jsonPaths = Object.fromEntries(
   Object.entries(jsonNames).map(([field, names]) => [field, names.map((name) => name.split("."))]),
 ) as Record<keyof typeof jsonNames, string[][]>;

@@ -82,6 +82,15 @@ const groupOf = (kind: CountedKind): "coding" | "answer" | "other" =>
 
 const isLlmsTxt = (page: string): boolean => /\/llms(-[a-z]+)?\.txt$/.test(page);
 
+/** A page that visitors outside of runs asked for: their reads by group, and the runs that read it. */
+function toPage(url: string, rows: Row[], runs: number) {
+  const readers = { coding: 0, answer: 0, other: 0 };
+  for (const { kind, reads } of rows) readers[groupOf(kind)] += reads;
+  return { url, ...readers, ...sumOf(rows), runs };
+}
+
+const agentReadsOf = ({ coding, answer }: ReturnType<typeof toPage>): number => coding + answer;
+
 /**
  * What agents outside of runs did with the docs of a provider, beside what runs did; empty for a provider without docs. `limit`: of each list.
  * Throws not_found.
@@ -94,21 +103,18 @@ export function getFieldTraffic(
 ): FieldTraffic {
   const { docsUrl } = getProvider(ctx, org, providerId);
   const map = getDocsMap(ctx, org, { providerId }, { ...period, limit: Number.MAX_SAFE_INTEGER });
+  // How many runs read a page, and how often agents in runs guessed a URL that doesn't exist.
   const runsByPage = new Map(map.pages.map(({ url, runs }) => [pageKey(url), runs]));
   const guessesByPage = new Map(map.guessed.map(({ url, misses }) => [pageKey(url), misses]));
   const sums = docsUrl === null ? [] : listSums(ctx, org, docsUrl, monthsOf(map));
   const rows = sums.map((row) => {
-    // A log has only the status, but runs know pages that say with a success status that there is none.
+    // A page that doesn't exist may have a success status, and then looks read in a log. Runs tell by its text.
     const isMissing = guessesByPage.has(row.page) && !runsByPage.has(row.page);
     return isMissing ? { ...row, reads: 0, markdown: 0, missing: row.missing + row.reads } : row;
   });
-  const pages = [...Map.groupBy(rows, ({ page }) => page)].map(([url, rowsOfPage]) => {
-    const readers = { coding: 0, answer: 0, other: 0 };
-    for (const { kind, reads } of rowsOfPage) readers[groupOf(kind)] += reads;
-    return { url, ...readers, ...sumOf(rowsOfPage), runs: runsByPage.get(url) ?? 0 };
-  });
-  type Page = (typeof pages)[number];
-  const agentReadsOf = ({ coding, answer }: Page) => coding + answer;
+  const pages = [...Map.groupBy(rows, ({ page }) => page)].map(([url, rowsOfPage]) =>
+    toPage(url, rowsOfPage, runsByPage.get(url) ?? 0),
+  );
   const readPages = pages.filter(({ reads, url }) => reads > 0 && !isLlmsTxt(url));
   const pagesOfAgents = mostFirst(
     readPages.filter((page) => agentReadsOf(page) > 0),
@@ -159,6 +165,7 @@ const sumOf = (rows: Sums[]): Sums => ({
   missing: rows.reduce((sum, { missing }) => sum + missing, 0),
 });
 
+/** The sums of groups of rows. The other fields are those of the first row of each. */
 const sumsBy = (rows: Row[], keyOf: (row: Row) => string): Row[] =>
   [...Map.groupBy(rows, keyOf).values()].map((group) => ({ ...(group[0] as Row), ...sumOf(group) }));
 

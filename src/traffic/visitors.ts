@@ -83,7 +83,7 @@ const prefersMarkdown = (accept: string): boolean => accept.includes("text/markd
 
 /**
  * Who sent a request, by its User-Agent and Accept headers; empty if they weren't logged. Both are claims: anyone can send them. Whoever asks
- * for Markdown first and doesn't say who it is, is a coding agent: browsers never do.
+ * for Markdown and doesn't say who it is, is a coding agent: browsers never do.
  */
 export function visitorOf(userAgent: string, accept: string): Visitor {
   const rule = rules.find(([pattern]) => pattern.test(userAgent));

@@ -3,7 +3,7 @@ import type { Claims } from "./id-token.ts";
 
 type Trust = typeof trusts.$inferSelect;
 
-/** Where a job runs, by its token. `ref`: in full, as `refs/heads/main`; null: code of others may run at what the token names as its ref. */
+/** Where a job runs, by its token. `ref`: in full, as `refs/heads/main`; null: unknown, because the token may name a ref of the repository while code of a fork runs. */
 export type CiJob = {
   repository: string | null;
   repositoryId: string | null;

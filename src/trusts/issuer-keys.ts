@@ -77,15 +77,16 @@ export function createIssuerKeys({ guard, now }: { guard: Guard; now: () => numb
      */
     async keysOf(issuer: string, { isKeyUnknown }: { isKeyUnknown: boolean }): Promise<JSONWebKeySet | null> {
       const cached = cache.get(issuer);
-      const ageMs = cached === undefined ? Number.POSITIVE_INFINITY : Math.abs(now() - cached.readAt);
-      const isFresh = ageMs < (isKeyUnknown || cached?.hasFailed ? cooldownMs : maxAgeMs);
-      const entry = cached && isFresh ? cached : startReading(issuer);
+      const lifeMs = isKeyUnknown || cached?.hasFailed ? cooldownMs : maxAgeMs;
+      // The clock may have been set back since.
+      const isFresh = cached !== undefined && Math.abs(now() - cached.readAt) < lifeMs;
+      const entry = isFresh ? cached : startReading(issuer);
       cache.delete(issuer);
       cache.set(issuer, entry);
       const [oldest] = cache.keys();
       if (oldest !== undefined && cache.size > maxIssuers) cache.delete(oldest);
       const keys = await entry.keys;
-      return entry === cached && isKeyUnknown ? null : keys;
+      return isFresh && isKeyUnknown ? null : keys;
     },
 
     forget: (issuer: string): void => void cache.delete(issuer),

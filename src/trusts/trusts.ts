@@ -106,24 +106,24 @@ export async function exchangeToken(
 ): Promise<ExchangedKey> {
   countExchangeAttempt(ctx, address);
   const claims = readIdToken(ctx, token, ctx.baseUrl());
-  const reason = await reasonToRefuse(ctx, token, claims);
-  const result = reason ?? giveKey(ctx, claims, findExchangeOrg(ctx, organization));
-  if (typeof result === "string") {
-    ctx.log.info({ issuer: claims.iss, reason: result }, "ID token refused");
+  const refusal = await findRefusal(ctx, token, claims);
+  const keyOrRefusal = refusal ?? giveKey(ctx, claims, findExchangeOrg(ctx, organization));
+  if (typeof keyOrRefusal === "string") {
+    ctx.log.info({ issuer: claims.iss, reason: keyOrRefusal }, "ID token refused");
     throw tokenRefused(describe(claims));
   }
   recordExchangeSuccess(ctx, address);
-  return result;
+  return keyOrRefusal;
 }
 
 /** Why a token proves nothing; null: an issuer that some organization trusts signed it. */
-async function reasonToRefuse(ctx: Context, token: string, claims: Claims): Promise<string | null> {
+async function findRefusal(ctx: Context, token: string, claims: Claims): Promise<string | null> {
   // Before any request: only owners choose which issuers evald asks for keys.
   const trustOfIssuer = ctx.db.select({ id: trusts.id }).from(trusts).where(eq(trusts.issuer, claims.iss)).get();
   return trustOfIssuer ? await findForgery(ctx, token, claims.iss) : "No organization trusts the issuer.";
 }
 
-/** A key of the trust that covers a verified token, or as a text why there is none. `org` null: none has the name that the request gave. */
+/** A key of the trust that covers a verified token, or why there is none. `org` null: none has the name that the request gave. */
 function giveKey(ctx: Context, claims: Claims, org: OrgId | null): ExchangedKey | string {
   if (org === null) return "No organization has the name or ID.";
   // Trusts are read after the issuer responded: one may have been removed in the meantime.
