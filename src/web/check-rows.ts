@@ -67,8 +67,12 @@ export function toCheck(row: CheckRow): object {
 /** undefined: no value is tested. The root has an empty pointer, so the test alone is enough. */
 function toJsonExpectation({ pointer, valueTest, value }: CheckRow): object | undefined {
   if (pointer === "" && valueTest === "" && value === "") return undefined;
-  if (valueTest === "missing") return { pointer, exists: false, ...(value && { equals: toValue(value) }) };
-  return { pointer, ...((valueTest === "equals" || value) && { equals: toValue(value) }) };
+  return {
+    pointer,
+    ...(valueTest === "missing" && { exists: false }),
+    // A value without this test is kept too: alone it means the same, and with another test, validation may reject it.
+    ...((valueTest === "equals" || value) && { equals: toValue(value) }),
+  };
 }
 
 /** `Name: value` per line. A line without a colon has no value, which validation rejects. */

@@ -145,6 +145,7 @@ function readMembers(schema: TSchema, form: URLSearchParams, name: string, forma
   return members.length === 0 ? undefined : Object.fromEntries(members);
 }
 
+/** What a blank field stands for. Validation rejects "" unless the field is a text. */
 function blankValueOf(schema: TSchema): null | [] | undefined | "" {
   if (schema.anyOf?.some(({ type }: TSchema) => type === "null")) return null;
   if (nonNullSchema(schema).type === "array") return [];

@@ -91,6 +91,7 @@ async function updatePart(ctx: Context, part: LivePart, render: () => Promise<st
     part.nextChange = Promise.withResolvers();
     resolve();
   }
+  // The last reader left, or the service stops.
   part.closing.abort();
   part.nextChange.resolve();
 }

@@ -43,17 +43,18 @@ export const showPage = (
 ): Promise<Response> =>
   respond(ctx, request, async (visitor, site) => {
     const cleanUrl = findCleanUrl(request.url);
-    // Forms send empty fields. With JavaScript they don't, and a part of a page has no URL of its own to correct.
-    if (cleanUrl !== null && !isFragmentRequest(request))
+    const isFragment = isFragmentRequest(request);
+    if (cleanUrl !== null && !isFragment)
       return new Response(null, { status: 303, headers: { location: cleanUrl, "cache-control": "private, no-store" } });
-    const toast = isFragmentRequest(request) ? null : findToast(request);
+    const toast = isFragment ? null : findToast(request);
     const [response, { org }] = await showInOrg(ctx, visitor, async (viewer) =>
       toResponse(await show(toast ? { ...viewer, toast } : viewer, site)),
     );
+    // A part of a page isn't redirected: htmx corrects the URL of the page.
     if (cleanUrl !== null) response.headers.set("hx-push-url", cleanUrl);
     if (toast) response.headers.append("set-cookie", toastRemovalCookie(site.base));
-    if (visitor.signedIn && org !== visitor.viewer?.org && !isFragmentRequest(request))
-      chooseOrg(ctx, visitor.signedIn, org);
+    // The page was found in another organization of the person, which becomes the current one.
+    if (visitor.signedIn && org !== visitor.viewer?.org && !isFragment) chooseOrg(ctx, visitor.signedIn, org);
     return response;
   });
 
@@ -65,11 +66,11 @@ export const streamPage = (
 ): Promise<Response> =>
   respond(ctx, request, async (visitor, site) => {
     const org = new URL(request.url).searchParams.get("org");
-    const streamAccess =
+    const visitorOfOrg =
       visitor.signedIn && org !== null
-        ? { viewer: toViewer(ctx, visitor.signedIn, org), barred: null }
-        : { viewer: visitor.viewer, barred: visitor.barred };
-    const [response] = await showInOrg(ctx, { ...visitor, ...streamAccess }, (viewer) => {
+        ? { ...visitor, viewer: toViewer(ctx, visitor.signedIn, org), barred: null }
+        : visitor;
+    const [response] = await showInOrg(ctx, visitorOfOrg, (viewer) => {
       const messages = follow(viewer, site);
       return streamResponse(ctx, viewer.org, (signal) => whileAllowed(ctx, request, viewer.org, messages(signal)));
     });

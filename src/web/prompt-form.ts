@@ -100,7 +100,7 @@ export function rowsOf<T extends Table>(form: URLSearchParams, table: T): TableR
       ? []
       : [Object.fromEntries(columns.map((column, j) => [column, (values[j]?.[i] ?? "").trim()]))],
   );
-  // With one more, the form shows the error.
+  // One too many is left to the validation of the input, after which the form is shown with the error.
   if (rows.length > maxRows + 1) throw invalidField(field, `must not have more than ${maxRows} items`);
   return rows as TableRow<T>[];
 }

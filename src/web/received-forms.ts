@@ -10,7 +10,7 @@ const maxPersonFormBytes = 1024 * 1024;
 /** More than the largest form of a page. What a form becomes, such as the inputs of a page, takes far more memory than its text. */
 const maxFields = 2000;
 
-/** Query of the action of a form with files. */
+/** The query of the URL to which a form with files is sent: a token that says who opened the form. */
 export const uploadQuery = (ctx: Context, org: OrgId, personId: string): string =>
   `?${uploadName}=${toUploadToken(ctx, org, personId)}`;
 
@@ -18,7 +18,7 @@ export const uploadQuery = (ctx: Context, org: OrgId, personId: string): string 
 export const receiveForm = (ctx: Context, request: Request, files: readonly string[] = []): Promise<URLSearchParams> =>
   readForm(ctx, request, maxPersonFormBytes, files);
 
-/** Reads the form of a stranger. One with files is kept while someone who was signed in when they opened it signs in again. */
+/** Reads the form of someone who isn't signed in. Its files are read only if it has the token of a person who was when they opened it. */
 export function receivePublicForm(
   ctx: Context,
   request: Request,

@@ -64,16 +64,8 @@ export function Fixes(props: Props) {
 
 const withoutPeriod = (sentence: string) => sentence.replace(/\.$/, "");
 
-function FixCard({
-  fix,
-  report,
-  labels,
-  base,
-  path,
-  session,
-  verifications,
-  mayDismiss,
-}: Props & { fix: Recommendation }) {
+function FixCard({ fix, ...props }: Props & { fix: Recommendation }) {
+  const { report, labels, base, path, session, verifications, mayDismiss } = props;
   const { id, priority, title, action, url, frictionIds, evidence, done } = fix;
   const frictions = report.frictionPoints.filter((each) => frictionIds.includes(each.id));
   const gain = pointsOfFix(fix);
@@ -208,6 +200,7 @@ type EvidenceStep = NonNullable<Recommendation["evidence"]>["steps"][number];
 function EvidenceSteps({ steps, session }: { steps: EvidenceStep[]; session: string | null }) {
   const shownSteps = steps.filter(({ role }, i) => role !== "guessed" || steps[i - 1]?.role !== "guessed");
   const guesses = steps.filter(({ role }) => role === "guessed").length;
+  const isSeveral = (role: EvidenceStep["role"]) => role === "guessed" && guesses > 1;
   return (
     <span class="steps">
       {shownSteps.map(({ role, event, what, status }, i) => (
@@ -220,8 +213,8 @@ function EvidenceSteps({ steps, session }: { steps: EvidenceStep[]; session: str
               event {event}
             </a>
           )}{" "}
-          {role === "guessed" && guesses > 1 ? `guessed ${guesses} others` : `${stepLabels[role]} ${what}`}{" "}
-          {status !== null && !(role === "guessed" && guesses > 1) && <strong>{status}</strong>}
+          {isSeveral(role) ? `guessed ${guesses} others` : `${stepLabels[role]} ${what}`}{" "}
+          {status !== null && !isSeveral(role) && <strong>{status}</strong>}
         </span>
       ))}
     </span>

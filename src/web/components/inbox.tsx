@@ -186,15 +186,9 @@ const SubjectLink = ({ item, base }: { item: InboxItem & { prompt: { id: string 
   </a>
 );
 
-const PromptAndAgent = ({
-  prompt,
-  agent,
-  base,
-}: {
-  prompt: { id: string; title: string };
-  agent: string;
-  base: string;
-}) => (
+type PromptAndAgentProps = { prompt: { id: string; title: string }; agent: string; base: string };
+
+const PromptAndAgent = ({ prompt, agent, base }: PromptAndAgentProps) => (
   <>
     <a class="plain" href={`${base}/prompts/${prompt.id}`}>
       <span {...foreignText}>{prompt.title}</span>

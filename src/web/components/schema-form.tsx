@@ -20,10 +20,11 @@ export function toFormError(
   return { ...toFieldError({ field, problem }), others: others.map(toFieldError) };
 }
 
+/** `declaredChecks.1.json.pointer` is the field `declaredChecks`, with "Row 2, json.pointer: " before the message. */
 function toFieldError({ field: fullPath, problem }: { field: string; problem: string }): FormError {
   const [field = "", ...place] = fullPath.split(".");
   const [index = "", ...inRow] = place;
-  // A column says enough, a field within it doesn't.
+  // The message names a column, but not a field within it.
   const path = inRow.length > 1 ? `, ${inRow.join(".")}` : "";
   const row = /^\d+$/.test(index) ? `Row ${Number(index) + 1}${path}` : place.join(".");
   return { field, message: `${row && `${row}: `}${capitalize(problem)}.` };

@@ -35,20 +35,7 @@ type Props = {
 
 /** Account page: name, password, active sessions and organizations. */
 export function AccountPage(props: Props) {
-  const {
-    site,
-    viewer,
-    person,
-    hasPassword,
-    signIns,
-    memberships,
-    invitations,
-    mayCreateOrgs,
-    twoFactor,
-    passkeys,
-    successMessage,
-    errorMessage,
-  } = props;
+  const { site, viewer, person, hasPassword, memberships, invitations, mayCreateOrgs } = props;
   const to = (path: string) => `${site.base}/account/${path}`;
   return (
     <Layout site={site} viewer={viewer ?? undefined} isSignedIn path="/account" title="Account">
@@ -60,7 +47,7 @@ export function AccountPage(props: Props) {
           </form>
         )}
       </div>
-      <Notices successMessage={successMessage} errorMessage={errorMessage} />
+      <Notices successMessage={props.successMessage} errorMessage={props.errorMessage} />
       {memberships.length === 0 && invitations.length === 0 && (
         <p class="notice">You’re not a member of any organization yet. Ask an owner to invite {person.email}.</p>
       )}
@@ -93,9 +80,9 @@ export function AccountPage(props: Props) {
           </form>
         )}
       </div>
-      <TwoFactorSection {...{ to, twoFactor, hasPassword }} />
-      <PasskeySection {...{ to, passkeys, hasPassword }} />
-      <SignIns {...{ to, signIns }} />
+      <TwoFactorSection {...{ to, hasPassword }} twoFactor={props.twoFactor} />
+      <PasskeySection {...{ to, hasPassword }} passkeys={props.passkeys} />
+      <SignIns to={to} signIns={props.signIns} />
       {(memberships.length > 0 || mayCreateOrgs) && (
         <section>
           <h2>Organizations</h2>

@@ -1,5 +1,5 @@
-import type { Comparison as SidesComparison } from "../../comparisons/compare.ts";
-import type { ReportsComparison as Comparison } from "../../comparisons/side-by-side.ts";
+import type { Comparison } from "../../comparisons/compare.ts";
+import type { ReportsComparison } from "../../comparisons/side-by-side.ts";
 import { timeOfId } from "../../db/rows.ts";
 import { count, oneLine, withSign } from "../../grading/text.ts";
 import { agentLabel, humanize, metricLabels, outcomeLabels, scoreText } from "../../reports/labels.ts";
@@ -17,7 +17,7 @@ import type { PageProps } from "../viewer.ts";
 type Column = { slug: string; title: string; variant: DocsVariant };
 /** `isAcrossAgents`: the viewer asked to compare different agents. */
 type Props = PageProps & {
-  comparison: Comparison;
+  comparison: ReportsComparison;
   titles: string[];
   /** The prompt of all reports; undefined: there are several. */
   promptId: string | undefined;
@@ -28,7 +28,8 @@ type Props = PageProps & {
 /** A value of each report. `isCost`: lower is better. */
 type MetricRow = { name: string; values: (number | null)[]; isCost: boolean; format: (value: number) => string };
 
-const agentKey = (agent: Comparison["reports"][number]["agent"]) => `${agentLabel(agent)} ${agent.contextDigest}`;
+const agentKey = (agent: ReportsComparison["reports"][number]["agent"]) =>
+  `${agentLabel(agent)} ${agent.contextDigest}`;
 
 const formatPoints = (value: number) => value.toFixed(1);
 
@@ -159,7 +160,7 @@ export function ComparePage({ site, viewer, comparison, titles, promptId, docsVa
 }
 
 /** All runs of evaluations before a change and after it. */
-export const CompareSidesPage = ({ site, viewer, comparison }: PageProps & { comparison: SidesComparison }) => (
+export const CompareSidesPage = ({ site, viewer, comparison }: PageProps & { comparison: Comparison }) => (
   <Layout {...{ site, viewer }} path="/compare" title="Comparison" crumbs={[{ name: "Comparison" }]}>
     <h1>
       Comparison of {count(comparison.base.runs, "run")} with {count(comparison.head.runs, "run")}
@@ -207,9 +208,11 @@ function NumberRow({ row }: { row: MetricRow }) {
 }
 
 /** `slugs`: of the reports that have it; undefined: all have it. */
-type Point = Comparison["friction"]["shared"][number] & { slugs?: string[] };
+type Point = ReportsComparison["friction"]["shared"][number] & { slugs?: string[] };
 
-function Friction({ base, friction, columns }: { base: string; friction: Comparison["friction"]; columns: Column[] }) {
+type FrictionProps = { base: string; friction: ReportsComparison["friction"]; columns: Column[] };
+
+function Friction({ base, friction, columns }: FrictionProps) {
   const [first, last] = [columns[0]?.slug ?? "", columns.at(-1)?.slug ?? ""];
   const notShared: Point[] = friction.only;
   const inFirst = ({ slugs = [] }: Point) => slugs.includes(first);

@@ -95,6 +95,7 @@ export function DestinationPage({ destination, deliveries, missed, secret, ...fr
         <SchemaForm
           {...{
             schema: DestinationSettings,
+            // The forms above also show the page again, with values that aren't of this form.
             values: typedValues?.has("name") ? typedValues : toFields(DestinationSettings, destination),
             formError,
           }}

@@ -145,12 +145,10 @@ const FrictionTable = ({ base, friction, scope, sorting }: TableProps) => (
             category,
             phase,
             seenIn,
-            cost,
-            firstSeenAt,
-            lastSeenAt,
             isPreview,
             promptIds,
             agents,
+            ...point
           }) => (
             <tr key={fingerprint} class={`severity-${severity}`}>
               <td data-label="State">
@@ -173,9 +171,9 @@ const FrictionTable = ({ base, friction, scope, sorting }: TableProps) => (
                 {seenIn.runs} of {seenIn.of}
               </td>
               <td class="number" data-label="Cost per run">
-                {costText(cost, seenIn)}
+                {costText(point.cost, seenIn)}
               </td>
-              <FirstAndLast first={firstSeenAt} last={lastSeenAt} />
+              <FirstAndLast first={point.firstSeenAt} last={point.lastSeenAt} />
             </tr>
           ),
         )}

@@ -67,7 +67,7 @@ const Result = ({
     <td>
       <span class="result">
         <GradeMark grade={grade} />
-        <span>{scoreText({ score, scope: grade === null ? scope : "goal" })}</span>
+        <span>{scoreText({ score, scope })}</span>
       </span>
       {grade === null && <small class="soft">{outcomeLabels[outcome]}</small>}
     </td>

@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Context } from "../../context.ts";
 import { frictionColumns, getFriction, listFriction } from "../../friction/friction.ts";
-import { frictionFilter, scopeQuery } from "../../friction/schema.ts";
+import { frictionFilter, type Scope, scopeQuery } from "../../friction/schema.ts";
 import { sortBy } from "../../http/sorting.ts";
 import { listPromptChoices } from "../../prompts/lists.ts";
 import { listProviders } from "../../providers/providers.ts";
@@ -18,22 +18,25 @@ const listQuery = queryOptions({
   offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 100_000 })),
 });
 
+const hasScope = ({ promptId, providerId }: Scope): boolean => (promptId ?? providerId) !== undefined;
+
+/** The prompt or provider with an ID; without an ID, all. */
+function scopeOf(id: string | undefined, providers: { id: string }[]): Scope {
+  if (id === undefined) return { everything: true };
+  return providers.some((provider) => provider.id === id) ? { providerId: id } : { promptId: id };
+}
+
 /** Friction points across runs. */
 export const frictionPages = (ctx: Context) =>
   new Elysia({ name: "friction pages" })
     .get(
       "/friction",
-      ({ request, query: { of: scopeId, offset = 0, ...filterQuery } }) =>
+      ({ request, query: { of, offset = 0, ...query } }) =>
         showPage(ctx, request, (viewer, site) => {
           const prompts = listPromptChoices(ctx, viewer.org);
           const providers = listProviders(ctx, viewer.org);
-          const hasScope = (filterQuery.promptId ?? filterQuery.providerId) !== undefined;
-          const selectedScope = providers.some(({ id }) => id === scopeId)
-            ? { providerId: scopeId }
-            : { promptId: scopeId };
-          const scope = scopeId === undefined ? { everything: true as const } : selectedScope;
-          const filter = hasScope ? filterQuery : { ...filterQuery, ...scope };
-          const agents = agentChoices(ctx, filterQuery.agent);
+          const filter = hasScope(query) ? query : { ...query, ...scopeOf(of, providers) };
+          const agents = agentChoices(ctx, query.agent);
           const friction = listFriction(ctx, viewer.org, filter, { limit: frictionPerPage, offset });
           return (
             <FrictionPage {...{ site, viewer, friction, prompts, providers, agents }} query={{ ...filter, offset }} />
@@ -45,8 +48,12 @@ export const frictionPages = (ctx: Context) =>
       "/friction/:fingerprint",
       ({ request, params, query: scope }) =>
         showPage(ctx, request, (viewer, site) => {
-          const hasScope = (scope.promptId ?? scope.providerId) !== undefined;
-          const point = getFriction(ctx, viewer.org, params.fingerprint, hasScope ? scope : { everything: true });
+          const point = getFriction(
+            ctx,
+            viewer.org,
+            params.fingerprint,
+            hasScope(scope) ? scope : { everything: true },
+          );
           const prompts = listPromptChoices(ctx, viewer.org);
           return <FrictionPointPage {...{ site, viewer, friction: point, scope, prompts }} />;
         }),

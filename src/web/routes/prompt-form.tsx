@@ -130,7 +130,7 @@ function checkStart(ctx: Context, org: OrgId, { text, targetProviderId, addition
     throw invalidField("docsUrl", "required; enter the URL of your docs, or choose a provider that has one");
 }
 
-/** An error in the URLs of a prompt as one of its form, whose docs URL became the first of them. */
+/** An error in a URL of a prompt as one of the field of its form: the first URL comes from the docs URL, the others from the rows. */
 function toFieldOfForm(error: unknown): unknown {
   if (!(error instanceof AppError) || error.problem === undefined) return error;
   const [name, index, ...column] = (error.field ?? "").split(".");

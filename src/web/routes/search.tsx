@@ -41,7 +41,8 @@ const actions: [title: string, path: string, action: Action][] = [
 /** The prompts that match, with their newest reports and runs and an action to run them, and the reports and runs whose ID or slug was given. */
 function listDataHits(ctx: Context, org: OrgId, text: string, mayRun: boolean): Hit[] {
   const prompts = listPromptItems(ctx, org, { search: text }, { limit: limits.prompts, offset: 0 }).items;
-  const reportAndRunHits = prompts.slice(0, limits.detailedPrompts).flatMap(({ id }): Hit[] => {
+  const detailedPrompts = prompts.slice(0, limits.detailedPrompts);
+  const reportAndRunHits = detailedPrompts.flatMap(({ id }): Hit[] => {
     const newestRuns = listRunPage(ctx, org, { promptId: id }, { limit: limits.reportsPerPrompt }).items;
     const reportHits = newestRuns.flatMap(({ report, title, createdAt }) =>
       report ? [toReportHit({ ...report, prompt: { title }, createdAt })] : [],
@@ -55,15 +56,9 @@ function listDataHits(ctx: Context, org: OrgId, text: string, mayRun: boolean): 
       ? listReportsBySlug(ctx, org, text.toLowerCase(), limits.reportsPerPrompt).map(toReportHit)
       : []),
     ...prompts.map((each): Hit => ({ kind: "Prompt", title: titleOf(each), path: `/prompts/${each.id}` })),
-    ...(mayRun
-      ? prompts.slice(0, limits.detailedPrompts).map(
-          (each): Hit => ({
-            kind: "Action",
-            title: `Run ${titleOf(each)}`,
-            path: `/prompts/${each.id}#run-form`,
-          }),
-        )
-      : []),
+    ...(mayRun ? detailedPrompts : []).map(
+      (each): Hit => ({ kind: "Action", title: `Run ${titleOf(each)}`, path: `/prompts/${each.id}#run-form` }),
+    ),
     ...reportAndRunHits,
   ];
 }

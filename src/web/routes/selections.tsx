@@ -70,11 +70,8 @@ const startSelected = (
     const total = plans.reduce((sum, { runs }) => sum + runs, 0);
     requireConfirmation(form, {
       title: `Start ${count(total, "run")}?`,
-      consequences: [...new Set(plans.map(({ title }) => title))].map((title) =>
-        priceText(
-          title,
-          plans.filter((each) => each.title === title),
-        ),
+      consequences: [...Map.groupBy(plans, ({ title }) => title)].map(([title, sameTitle]) =>
+        priceText(title, sameTitle),
       ),
       buttonText: `Start ${count(total, "run")}`,
       back,
@@ -143,9 +140,11 @@ export const selectionPages = (ctx: Context) =>
 /** "Upload a file: 3 runs, with anthropic/x, at most about $0.42". */
 function priceText(title: string, plans: Plan[]): string {
   const runs = plans.reduce((sum, each) => sum + each.runs, 0);
-  const agents = plans.flatMap(({ estimate: { others, ...first }, runs }) =>
-    [first, ...others].map((agent) => ({ ...agent, runs: runs / (1 + others.length) })),
-  );
+  const agents = plans.flatMap((plan) => {
+    const agentsOfPlan = [plan.estimate, ...plan.estimate.others];
+    // Each agent makes the same number of the plan's runs.
+    return agentsOfPlan.map(({ model, costUsd }) => ({ model, costUsd, runs: plan.runs / agentsOfPlan.length }));
+  });
   const paidAgents = agents.filter(({ model }) => model !== null);
   if (paidAgents.length === 0) return `${title}: ${count(runs, "run")}, no model costs`;
   const models = [...new Set(paidAgents.map(({ model }) => model))].join(" and ");

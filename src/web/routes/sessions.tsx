@@ -23,20 +23,14 @@ export const sessionPages = (ctx: Context) =>
           const session = getSession(ctx, viewer.org, params.slug);
           const timeline = await getTimeline(ctx, session);
           const trace = await getTrace(ctx, session, query, timeline.failedEvents);
-          const hasEarlierEvents = await hasEarlier(
-            ctx,
-            session,
-            query,
-            trace.events[0]?.seq ?? 0,
-            timeline.failedEvents,
-          );
+          const firstSeq = trace.events[0]?.seq ?? 0;
           const path = `/reports/${params.slug}`;
           const { runId, attempt } = session;
           const attempts = { runId, shown: attempt, all: listAttempts(ctx, viewer.org, runId) };
           return (
             <SessionPage
               {...{ site, viewer, path, report, trace, timeline, query, attempts }}
-              hasEarlier={hasEarlierEvents}
+              hasEarlier={await hasEarlier(ctx, session, query, firstSeq, timeline.failedEvents)}
             />
           );
         }),
