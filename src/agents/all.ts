@@ -104,7 +104,7 @@ export function createAgentStandby(env: Env) {
         const sockets = [await openSocket()];
         return { sockets, folders: [], programs: null, executable: findExecutable() };
       });
-      // Whether runs with a model have a workspace, and which sockets they need, is known from the last one. Folders are of one run each.
+      // Whether runs with a model have a workspace, and which sockets they need, is known from the last one. Each run has folders of its own.
       standbys.model.start(size, async (lastNeeds) => {
         if (!lastNeeds) return null;
         return {

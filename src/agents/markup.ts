@@ -187,7 +187,7 @@ function endLink(state: State): void {
   block.links.push({ link, start: Math.min(start, block.text.length), end: block.text.length });
 }
 
-/** What these begin with belongs to the same block as they, such as the first paragraph of a list item. */
+/** What one of these begins with belongs to its block, such as the first paragraph of a list item. */
 const containerTag = /^(li|dd|tr|td|th)$/;
 /** Limits in characters: text of a block in which links are located, and how far to look for the sentence around a link. */
 const maxBlock = 20_000;

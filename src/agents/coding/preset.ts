@@ -6,7 +6,7 @@ import { isObject } from "../fields.ts";
 /** Text or JSON in which `{name}` is replaced by a value of the run; see `TemplateValues`. */
 type Template = unknown;
 
-/** How to run a coding agent: its entry with the defaults filled in. The fields are explained there. */
+/** How to run a coding agent: its `AgentEntry`, which explains the fields, with the defaults filled in. */
 export type Preset = {
   id: string;
   name: string;

@@ -39,12 +39,12 @@ export function findProgram(preset: Preset, searchPath: string): InstalledProgra
     const other = manifest?.name ?? realPath;
     return { missing: `${preset.command} on PATH belongs to ${other}, not to ${preset.packageName}` };
   }
-  const program =
-    (preset.native &&
-      modulesFolder &&
-      manifest &&
-      findNativeProgram(preset.native, [modulesFolder, manifest.folder])) ||
-    realPath;
+  // The program on PATH may only launch a native one.
+  const nativeProgram =
+    preset.native && modulesFolder && manifest
+      ? findNativeProgram(preset.native, [modulesFolder, manifest.folder])
+      : null;
+  const program = nativeProgram ?? realPath;
   const ownBind =
     modulesFolder === null
       ? { from: program, to: `${programBinFolder}/${basename(program)}` }
