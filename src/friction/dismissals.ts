@@ -7,7 +7,7 @@ import { statement } from "../db/prepared.ts";
 import { dismissals, frictionPoints } from "../db/tables/friction.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { conflict, notFound } from "../errors.ts";
-import type { Page, Paged } from "../http/paging.ts";
+import { type Page, type Paged, paginate } from "../http/paging.ts";
 import { Fingerprint, Id, Nullable, notBlank, Time, toIso } from "../schema.ts";
 
 export const DismissalInput = Type.Object(
@@ -72,9 +72,9 @@ export const activeDismissals = (ctx: Context, org: OrgId): Map<string, Dismissa
   new Map(activeOf(ctx, org).flatMap((row) => row.fingerprints.map((each) => [each, toDismissal(row)] as const)));
 
 /** Active dismissals, newest first. */
-export function listDismissals(ctx: Context, org: OrgId, { limit, offset }: Page): Paged<Dismissal> {
-  const rows = activeOf(ctx, org);
-  return { items: rows.slice(offset, offset + limit).map(toDismissal), total: rows.length };
+export function listDismissals(ctx: Context, org: OrgId, page: Page): Paged<Dismissal> {
+  const { items, total } = paginate(activeOf(ctx, org), page);
+  return { items: items.map(toDismissal), total };
 }
 
 /** Throws not_found for an unknown fingerprint, and conflict if all of them are dismissed already. */

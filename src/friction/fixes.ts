@@ -110,12 +110,8 @@ function verdictOf(ctx: Context, row: FixRow, before: FixRun[], after: FixRun[])
     const doubt = findDoubt(fingerprint, before, reportedRuns);
     if (doubt !== null) return { status: "undecided", reason: doubt };
   }
-  return (
-    reopenedBy(ctx, row, reportedRuns) ?? {
-      status: "verified",
-      reason: `${reportedRuns.length} runs reached its page without hitting it`,
-    }
-  );
+  const reason = `${reportedRuns.length} runs reached its page without hitting it`;
+  return reopenedBy(ctx, row, reportedRuns) ?? { status: "verified", reason };
 }
 
 /** Why runs after a fix that didn't hit a friction point don't prove that it is fixed; null if they do. */

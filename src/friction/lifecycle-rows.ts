@@ -28,10 +28,7 @@ type DocsOfRun = { urlMap: Record<string, string>; editsDigest: string | null };
 export const isLive = ({ urlMap, editsDigest }: DocsOfRun): boolean =>
   Object.keys(urlMap).length === 0 && editsDigest === null;
 
-/**
- * Identifies the docs that a run read: empty for the live ones, as each preview is tracked separately. Nothing is tracked under the value of a run
- * with edits.
- */
+/** Identifies the docs that a run read: empty for the live ones. Each preview is tracked separately, and edited docs are not. */
 export const previewOf = ({ urlMap, editsDigest }: DocsOfRun): string =>
   isLive({ urlMap, editsDigest })
     ? ""
@@ -40,7 +37,7 @@ export const previewOf = ({ urlMap, editsDigest }: DocsOfRun): string =>
         .digest("hex")
         .slice(0, 16);
 
-/** Runs of another agent or model don't show what this one would have met. */
+/** Identifies an agent with its model. Runs of others don't show what it would have met. */
 export const agentKey = ({ agent, model }: { agent: string; model: string | null }) => `${agent} ${model ?? ""}`;
 
 /** The agents that met a friction point: the part of `agentKey` before the model. */

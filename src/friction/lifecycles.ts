@@ -122,21 +122,22 @@ const meetsAsBefore = ({ before, after, pointBefore, pointAfter }: Change): bool
 /** Whether a change of a report can change a lifecycle. */
 function concerns(change: Change, row: LifecycleRow): boolean {
   const { before, after, pointBefore, pointAfter } = change;
-  const byRules = (each: CountedReport | null) => each?.exposure?.byRules;
   if (pointBefore && pointAfter)
     return !meetsAsBefore(change) || !Bun.deepEquals(countedFieldsOf(pointBefore), countedFieldsOf(pointAfter));
   if (pointBefore || pointAfter) return true;
-  const lastId = row.life.evaluations.at(-1)?.id ?? "";
-  // Whether a run counts as one that came by without meeting the friction.
-  const passes = (each: CountedReport | null): boolean => {
-    if (!each?.exposure) return false;
-    const metSince = row.metBy[agentKey(each.run)];
-    // Once it is fixed, it isn't updated until it is met again.
-    if (metSince === undefined || metSince > each.run.evalRequestId) return false;
-    if (row.state === "fixed" && each.run.evalRequestId > lastId) return false;
-    return hasReached(each.exposure, row.preconditions);
-  };
-  return passes(before) !== passes(after) || (passes(after) && byRules(before) !== byRules(after));
+  return missOf(before, row) !== missOf(after, row);
+}
+
+/** How a report counts that doesn't contain a friction point: as a miss by rules or by a model; null: not at all. */
+function missOf(counted: CountedReport | null, row: LifecycleRow): "rules" | "model" | null {
+  if (!counted?.exposure) return null;
+  const { run, exposure } = counted;
+  const agentMetSince = row.metBy[agentKey(run)];
+  if (agentMetSince === undefined || agentMetSince > run.evalRequestId) return null;
+  // The last evaluation that counts is the one that fixed it: after that, only one that meets it again does.
+  const isAfterFix = row.state === "fixed" && run.evalRequestId > (row.life.evaluations.at(-1)?.id ?? "");
+  if (isAfterFix || !hasReached(exposure, row.preconditions)) return null;
+  return exposure.byRules ? "rules" : "model";
 }
 
 /** What a lifecycle shows or counts of a friction point. */
@@ -165,23 +166,27 @@ function sightingsAfter(
 
 type Sighting = ReturnType<typeof listSightings>[number];
 
-function addSighting(sightings: Sightings | null, { at, run, point }: Sighting): Sightings {
-  const agent = agentKey(run);
-  const { metBy = {}, lastSeenAt = -1, reportId = "" } = sightings ?? {};
-  const isNewest = at > lastSeenAt || (at === lastSeenAt && point.reportId > reportId);
-  const metSince = metBy[agent];
-  const since = metSince !== undefined && metSince < run.evalRequestId ? metSince : run.evalRequestId;
-  const sum = (name: "lostPoints" | "lostSeconds" | "lostUsd") => addLoss(sightings?.[name] ?? null, point[name]);
+const noSightings = { met: 0, metBy: {}, lostPoints: null, lostSeconds: null, lostUsd: null };
+
+function addSighting(before: Sightings | null, { at, run, point }: Sighting): Sightings {
   const newest = { ...detailsOf(point), lastSeenAt: at, preconditions: point.preconditions };
-  const { severity, page, preconditions } = sightings ?? newest;
+  const sightings: Sightings = before ?? { ...newest, ...noSightings, firstSeenAt: at };
+  const { metBy, lastSeenAt, reportId } = sightings;
+  const isNewest = at > lastSeenAt || (at === lastSeenAt && point.reportId > reportId);
+  const agent = agentKey(run);
+  const metSince = metBy[agent];
+  const isFirst = metSince === undefined || run.evalRequestId < metSince;
+  const updatedMetBy = isFirst ? { ...metBy, [agent]: run.evalRequestId } : metBy;
   return {
-    ...(isNewest ? newest : { reportId, severity, page, lastSeenAt, preconditions }),
-    firstSeenAt: Math.min(sightings?.firstSeenAt ?? at, at),
-    met: (sightings?.met ?? 0) + 1,
-    metBy: Object.fromEntries(Object.entries({ ...metBy, [agent]: since }).sort(([a], [b]) => (a < b ? -1 : 1))),
-    lostPoints: sum("lostPoints"),
-    lostSeconds: sum("lostSeconds"),
-    lostUsd: sum("lostUsd"),
+    ...sightings,
+    ...(isNewest && newest),
+    firstSeenAt: Math.min(sightings.firstSeenAt, at),
+    met: sightings.met + 1,
+    // Sorted, so that the row is the same in whatever order reports arrive.
+    metBy: Object.fromEntries(Object.entries(updatedMetBy).sort(([a], [b]) => (a < b ? -1 : 1))),
+    lostPoints: addLoss(sightings.lostPoints, point.lostPoints),
+    lostSeconds: addLoss(sightings.lostSeconds, point.lostSeconds),
+    lostUsd: addLoss(sightings.lostUsd, point.lostUsd),
   };
 }
 
