@@ -7,7 +7,7 @@ import { threshold } from "../stats/power.ts";
 import { type EvalResult, isInconclusive } from "../stats/repeats.ts";
 import type { Gate } from "./schema.ts";
 
-/** The number of a side's runs that ended without a report, and their most common cause. */
+/** The number of a side's runs that ended without a report, for whatever reason, and their most common cause. */
 type LostRuns = { n: number; reason: string | null };
 /** `done`: finished runs of the head. `scopes`: the scopes of the head's scores. */
 type GateFacts = {
@@ -36,52 +36,51 @@ type Decision = {
  * regression could have been detected: if too many runs failed, or there are too few, the result is an error.
  */
 export function decide(facts: GateFacts): Decision {
-  const { head, comparison, minScore, scope } = facts;
+  const { head, comparison, minScore, scope, lost, done } = facts;
   const [base] = comparison?.evidence.sides ?? [];
-  const because = (side: "head" | "base") => (facts.lost[side].reason === null ? "" : `: ${facts.lost[side].reason}`);
-  const toReason = (cause: string) => ({ reason: cause, cause });
-  // That there is no comparison is a part of the cause, since no comparison tells it.
-  const withComparison = (...causes: string[]) => {
-    const ownCauses = comparison ? causes : [...causes, "there is no base"];
-    const result = comparison ? [`${humanize(comparison.verdict ?? "no_verdict")}: ${comparison.evidence.reason}`] : [];
-    return { reason: [...ownCauses, ...result].join("; "), cause: ownCauses.join("; ") || null };
-  };
-  const failForLostRuns = (cause: string): Decision => ({
-    status: "error",
-    ...toReason(cause),
+  const end = (status: Decision["status"], ...causes: string[]) => withComparison(status, comparison, causes);
+  const tooFewUsableRuns = (words: string, losses: LostRuns): Decision => ({
+    ...lossError(words, losses),
     hasTooFewUsableRuns: true,
   });
-  const failForSide = (side: "head" | "base") =>
-    failForLostRuns(`more than 20% of the runs of the ${side} failed${because(side)}`);
-  if (isInconclusive(head.infraFailures, facts.done)) return failForSide("head");
-  if (base && isInconclusive(base.infraFailures, comparison?.base.runs ?? 0)) return failForSide("base");
-  if (comparison?.verdict === "regressed") return { status: "failed", ...withComparison() };
-  if (isInconclusive(facts.lost.head.n, facts.done))
-    // More runs can show that they are significantly more than on the base.
-    return {
-      status: "error",
-      ...toReason(`more than 20% of the runs of the head ended without a report${because("head")}`),
-    };
-  if (head.score === null) return failForLostRuns(`the head is not measured${because("head")}`);
+  if (isInconclusive(head.infraFailures, done))
+    return tooFewUsableRuns("more than 20% of the runs of the head failed", lost.head);
+  if (base && isInconclusive(base.infraFailures, comparison?.base.runs ?? 0))
+    return tooFewUsableRuns("more than 20% of the runs of the base failed", lost.base);
+  if (comparison?.verdict === "regressed") return end("failed");
+  if (isInconclusive(lost.head.n, done))
+    // More runs would help here: they can show that the head loses significantly more runs than the base.
+    return lossError("more than 20% of the runs of the head ended without a report", lost.head);
+  if (head.score === null) return tooFewUsableRuns("the head is not measured", lost.head);
   const newFriction = isRuleBased(facts.agent) ? describeNewFriction(comparison) : null;
-  if (newFriction) return { status: "failed", ...withComparison(newFriction) };
+  if (newFriction) return end("failed", newFriction);
   const { mean } = head.score;
   const other = facts.scopes.find((each) => each !== scope);
   if (minScore !== null && other !== undefined)
-    return {
-      status: "error",
-      ...withComparison(
-        `the minimum score applies to ${scopeTexts[scope]}, but the runs of the head have ${scopeTexts[other]}; to accept those, set the scope to ${other}`,
-      ),
-    };
+    return end(
+      "error",
+      `the minimum score applies to ${scopeTexts[scope]}, but the runs of the head have ${scopeTexts[other]}; to accept those, set the scope to ${other}`,
+    );
   if (minScore !== null && mean < minScore)
-    return { status: "failed", ...withComparison(`the mean score ${mean} is below the minimum of ${minScore}`) };
+    return end("failed", `the mean score ${mean} is below the minimum of ${minScore}`);
   if (comparison && isSplit(comparison))
-    return { status: "error", ...withComparison("only some of the prompts got worse; compare them one by one") };
-  if (minScore === null && comparison && inconclusive.includes(comparison.verdict))
-    return { status: "error", ...withComparison() };
-  if (minScore === null) return { status: "passed", ...withComparison() };
-  return { status: "passed", ...withComparison(`the mean score ${mean} meets the minimum of ${minScore}`) };
+    return end("error", "only some of the prompts got worse; compare them one by one");
+  if (minScore !== null) return end("passed", `the mean score ${mean} meets the minimum of ${minScore}`);
+  return end(comparison && inconclusive.includes(comparison.verdict) ? "error" : "passed");
+}
+
+/** An error because of runs without a report. */
+function lossError(words: string, { reason }: LostRuns): Decision {
+  const cause = reason === null ? words : `${words}: ${reason}`;
+  return { status: "error", reason: cause, cause };
+}
+
+/** A decision that the comparison explains, and `causes` besides. */
+function withComparison(status: Decision["status"], comparison: Comparison | null, causes: string[]): Decision {
+  // Without a comparison, nothing but the cause tells that there is none.
+  const ownCauses = comparison ? causes : [...causes, "there is no base"];
+  const result = comparison ? [`${humanize(comparison.verdict ?? "no_verdict")}: ${comparison.evidence.reason}`] : [];
+  return { status, reason: [...ownCauses, ...result].join("; "), cause: ownCauses.join("; ") || null };
 }
 
 /** What a score of each scope tells. */

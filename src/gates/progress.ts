@@ -37,7 +37,7 @@ const pollMs = 500;
 
 /** Checks again and again whether gates can advance. */
 export function createGateLoop(ctx: Context) {
-  const poll = createPoll({
+  return createPoll({
     check: () => advanceGates(ctx).then(() => pollMs),
     onError(error) {
       ctx.disk.onError(error);
@@ -45,7 +45,6 @@ export function createGateLoop(ctx: Context) {
     },
     retryMs: pollMs,
   });
-  return { start: poll.start, stop: poll.stop };
 }
 
 /** Advances every gate whose runs have finished: requests more runs, or decides. An internal error ends only the gate that caused it. */
@@ -73,14 +72,15 @@ function advanceGate(ctx: Context, tx: Tx, gate: GateRow): "waiting" | "extended
   const spentUsd = costOfGate(ctx, gate);
   const decisions = groups.map((group) => decideForAgent(ctx, gate, done, group, groups.length));
   const next = nextStep({ ...gate, done, spentUsd, verdict: verdictForNextStep(decisions) });
-  const isHopeless =
-    decisions.some(({ hasTooFewUsableRuns }) => hasTooFewUsableRuns) && done >= Math.min(gateSteps[0].runs, gate.runs);
+  // Before the first step is complete, a failed run or two are too many, but the next ones may be usable.
+  const isFirstStepDone = done >= Math.min(gateSteps[0].runs, gate.runs);
+  const isHopeless = isFirstStepDone && decisions.some(({ hasTooFewUsableRuns }) => hasTooFewUsableRuns);
   if (typeof next === "number" && !isHopeless) {
     extendGate(ctx, tx, gate, done, next);
     return "extended";
   }
-  const stop = typeof next === "number" || next.stop === null ? [] : [next.stop];
-  const end = { ...combine(decisions, stop), spentUsd };
+  const stopReason = typeof next === "number" ? null : next.stop;
+  const end = { ...combine(decisions, stopReason), spentUsd };
   endGate(ctx, tx, gate, end);
   return end.status;
 }
@@ -117,8 +117,8 @@ type GateEnd = Pick<GateRow, "cause" | "comparison" | "agents" | "spentUsd"> & {
   reason: string;
 };
 
-/** The decision of a gate from those of its agents. `stop`: why no more runs are made, if that is not clear from the decisions. */
-function combine(decisions: Decision[], stop: string[]): Omit<GateEnd, "spentUsd"> {
+/** The decision of a gate from those of its agents. `stopReason`: why no more runs are made; null: the decisions tell. */
+function combine(decisions: Decision[], stopReason: string | null): Omit<GateEnd, "spentUsd"> {
   const { status, comparison, ...deciding } = decisions[decidingIndex(decisions)] as Decision;
   const agents = decisions.map(({ group: { agent, model }, status, reason, comparison }) => ({
     agent,
@@ -127,9 +127,10 @@ function combine(decisions: Decision[], stop: string[]): Omit<GateEnd, "spentUsd
     reason,
     comparison,
   }));
+  const stop = stopReason === null ? [] : [stopReason];
   if (agents.length === 1) {
     const reason = [deciding.reason, ...stop].join("; ");
-    const cause = [deciding.cause ?? [], stop].flat().join("; ") || null;
+    const cause = [deciding.cause, ...stop].filter((each) => each !== null).join("; ") || null;
     return { status, reason, cause, comparison, agents: null };
   }
   const reason = [...agents.map((each) => `${each.agent}: ${each.reason}`), ...stop].join("; ");

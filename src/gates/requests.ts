@@ -78,21 +78,21 @@ function acceptGate(
 
   const [firstId = "", ...otherIds] = promptIds;
   const firstHead = requestRuns(firstId, { urlMap, sites, idempotencyKey });
-  // A retry got the evaluation of the first request, which has a gate.
+  // For a retry, this is the evaluation of the first request, which has a gate.
   const whereHead = and(eq(gates.orgId, org), eq(gates.headRequestId, firstHead.evalRequestId));
   const earlierGate = tx.select({ id: gates.id }).from(gates).where(whereHead).get();
   if (earlierGate) return earlierGate.id;
   const hasBase = [urlMap, sites, baseSites].some((each) => Object.keys(each).length > 0);
   const targetOf = (promptId: string, head: AcceptedEval): Target => {
-    const agents = tx.select().from(runs).where(inArray(runs.id, head.runIds)).orderBy(asc(runs.id)).all();
+    const firstRuns = tx.select().from(runs).where(inArray(runs.id, head.runIds)).orderBy(asc(runs.id)).all();
     const base = hasBase ? requestRuns(promptId, { urlMap: {}, sites: baseSites }) : null;
     return {
       promptId,
       headRequestId: head.evalRequestId,
       baseRequestId: base?.evalRequestId ?? null,
-      baseRunIds: hasBase ? null : findBaselines(ctx, org, agents, settings.minScore),
-      model: agents[0]?.model ?? null,
-      agents,
+      baseRunIds: hasBase ? null : findBaselines(ctx, org, firstRuns, settings.minScore),
+      model: firstRuns[0]?.model ?? null,
+      firstRuns,
     };
   };
   const first = targetOf(firstId, firstHead);
@@ -106,8 +106,8 @@ function acceptGate(
 }
 
 type GateSettings = Pick<GateRow, "runs" | "adaptive" | "minScore" | "scope" | "budgetUsd">;
-/** `agents`: the first run of each agent. */
-type Target = GateTarget & { agents: RunRow[] };
+/** `firstRuns`: of the head, one of each agent. */
+type Target = GateTarget & { firstRuns: RunRow[] };
 
 /** Throws bad_request. */
 function toSettings({ runs, adaptive = false, minScore = null, scope = "goal", budgetUsd = null }: Partial<GateInput>) {
@@ -120,17 +120,17 @@ function toSettings({ runs, adaptive = false, minScore = null, scope = "goal", b
 }
 
 function toRow(ctx: Context, org: OrgId, settings: GateSettings, first: Target, others: Target[]): GateRow {
-  const { agents, ...target } = first;
+  const { firstRuns, ...target } = first;
   const createdAt = ctx.now();
   // A rule-based agent always does the same, so more runs add nothing.
-  const isDeterministic = agents.every(({ agent }) => isRuleBased(agent));
+  const isDeterministic = firstRuns.every(({ agent }) => isRuleBased(agent));
   return {
     ...target,
     ...settings,
     ...(isDeterministic && { runs: 1, adaptive: false }),
     id: ctx.newId(createdAt),
     orgId: org,
-    others: others.length === 0 ? null : others.map(({ agents: _, ...other }) => other),
+    others: others.length === 0 ? null : others.map(({ firstRuns: _, ...other }) => other),
     status: "running",
     reason: null,
     cause: null,
@@ -146,6 +146,7 @@ function toRow(ctx: Context, org: OrgId, settings: GateSettings, first: Target, 
 function findBaselines(ctx: Context, org: OrgId, heads: RunRow[], minScore: number | null): string[] | null {
   const baselines = heads.map((head) => {
     const isDeterministic = isRuleBased(head.agent);
+    // These are known once the head has finished, so they are left open.
     const variant = { ...head, contextDigest: undefined, methodology: null, scope: null };
     const baseline = findBaseline(ctx, org, variant, {
       before: head.id,
@@ -163,10 +164,10 @@ function findBaselines(ctx: Context, org: OrgId, heads: RunRow[], minScore: numb
 
 /** Throws bad_request if a prompt uses other agents or models than the first one. */
 function checkSameAgents(first: Target, others: Target[]): void {
-  const other = others.find(({ agents }) => agentWords(agents) !== agentWords(first.agents));
+  const other = others.find(({ firstRuns }) => agentWords(firstRuns) !== agentWords(first.firstRuns));
   if (other)
     throw badRequest(
-      `Invalid promptIds: all prompts of a gate must use the same agents and models, but ${other.promptId} uses ${agentWords(other.agents)} and ${first.promptId} uses ${agentWords(first.agents)}.`,
+      `Invalid promptIds: all prompts of a gate must use the same agents and models, but ${other.promptId} uses ${agentWords(other.firstRuns)} and ${first.promptId} uses ${agentWords(first.firstRuns)}.`,
     );
 }
 

@@ -64,7 +64,7 @@ const signed = (value: number) => (value > 0 ? `+${value}` : `${value}`);
 
 function sidesTable({ evidence: { sides, score, delta, p, successP } }: Comparison): string {
   const scoreName = score?.without.length ? `Score without ${score.without.join(", ")}` : "Score";
-  // The change is that of the compared means, which may leave out a dimension: then they are shown.
+  // The change is between these means, which differ from those of the sides if the comparison leaves out a dimension.
   const shownSides = sides.map((side, i) => {
     const mean = [score?.before, score?.after][i];
     return mean === undefined || mean === side.score?.mean ? side : { ...side, score: { mean, low: null, high: null } };

@@ -72,7 +72,7 @@ export function listGateAgents({ db }: Context, gate: GateRow): GateAgentGroup[]
     .orderBy(asc(runs.agentIndex), asc(runs.id))
     .all();
   const firstRuns = [...Map.groupBy(rows, ({ agentIndex }) => agentIndex).values()].flatMap(([first]) => first ?? []);
-  // A finished run names the model that answered.
+  // As requested: the model of a finished run is the one that answered.
   return firstRuns.map(({ agentIndex, agent, task }) => ({
     agentIndex,
     agent,
@@ -142,6 +142,7 @@ export function resultOfHead({ db }: Context, gate: GateRow, group: GateAgentGro
     .leftJoin(reports, and(eq(reports.runId, runs.id), ne(reports.status, "archived")))
     .where(inEvals(gate, headsOf(gate), group))
     .all();
+  // A completed run without a report has an archived one, and says nothing.
   const endedRuns = rows.filter(({ completedAt, failureCause, report }) => completedAt && (failureCause || report));
   return resultOf(
     endedRuns.map(({ failureCause, report }) => ({
