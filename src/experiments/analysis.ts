@@ -103,7 +103,7 @@ export type ArmSummary = {
 };
 type Interval = { low: number; high: number };
 
-/** `triggering`: see `analyzeTriggering`. `uninformative`: prompts that every arm always passes, or every arm always fails. `level`: of all verdicts together. */
+/** `triggering`: how well the agents of each arm tell the labeled prompts apart. `uninformative`: prompts that every arm always passes, or every arm always fails. `level`: of all verdicts together. */
 export type ExperimentAnalysis = {
   contrasts: ArmContrast[];
   arms: ArmSummary[];

@@ -22,7 +22,7 @@ const pollMs = 500;
 
 /** Checks again and again whether experiments can advance. */
 export function createExperimentLoop(ctx: Context) {
-  const poll = createPoll({
+  return createPoll({
     async check() {
       await repeatDue(ctx);
       await advanceExperiments(ctx);
@@ -34,7 +34,6 @@ export function createExperimentLoop(ctx: Context) {
     },
     retryMs: pollMs,
   });
-  return { start: poll.start, stop: poll.stop };
 }
 
 /** Advances every running experiment: notes which treatments its ended runs met, and requests its next repeat or ends it. */
@@ -93,15 +92,16 @@ function advance(ctx: Context, tx: Tx, row: ExperimentRow): "waiting" | "extende
   if (row.status !== "running" || ended < of || hasUnnoted(tx, row)) return "waiting";
   const spentUsd = costOf(ctx, row);
   const repeats = countRepeats(tx, row);
+  // All of its runs may have been deleted.
   const isDone = repeats >= row.repeats || of === 0;
-  const isCancelled = row.stopReason === "cancelled";
+  // The next repeat costs about as much as those before it.
   const isOverBudget = row.budgetUsd !== null && (spentUsd * (repeats + 1)) / repeats > row.budgetUsd;
-  if (!isDone && !isOverBudget && !isCancelled) {
+  const budgetReason = !isDone && isOverBudget ? "budget" : null;
+  const stopReason = row.stopReason === "cancelled" ? "cancelled" : budgetReason;
+  if (!isDone && stopReason === null) {
     addRepeat(ctx, tx, row, repeats);
     return "extended";
   }
-  const reasonToStop = isCancelled ? "cancelled" : "budget";
-  const stopReason = isDone && !isCancelled ? null : reasonToStop;
   const status = stopReason === null ? "completed" : "stopped";
   const completedAt = endedAt(ctx.now(), experiments.createdAt);
   tx.update(experiments)

@@ -92,7 +92,7 @@ export function analyzeRuns(ctx: Context, row: ExperimentRow): ExperimentAnalysi
   const ended = listEndedRuns(ctx, row);
   const [base = "", ...others] = row.arms.map(({ name }) => name);
   const isDeterministic = areRuleBased(ended);
-  // The analysis of runs that never vary treats equal repeats as one itself.
+  // If no run varies, the analysis itself treats equal repeats as one.
   const runs = isDeterministic ? ended : withOneSuccess(ended);
   return rounded(analyzeExperiment({ base, arms: [base, ...others], seed: row.seed, isDeterministic }, runs));
 }
@@ -101,7 +101,7 @@ export function analyzeRuns(ctx: Context, row: ExperimentRow): ExperimentAnalysi
 export const areRuleBased = (ended: ExperimentRun[]): boolean =>
   ended.length > 0 && ended.every(({ agent }) => isRuleBased(agent));
 
-/** The runs in which the equal repeats of a rule-based agent tell only once, by their first one, whether it reached the goal of a prompt in an arm. */
+/** The runs, of which only the first repeat of a prompt in an arm by a rule-based agent keeps its success: the others are equal to it. */
 function withOneSuccess(ended: ExperimentRun[]): ExperimentRun[] {
   const judgedCells = new Set<string>();
   return ended.map((run) => {

@@ -156,18 +156,29 @@ function findFrictionCauses(ctx: Context, ofChange: SQL | undefined, change: Lat
       },
     ];
   });
-  // That no page answers the goal follows from a page that agents could read on one side only, and names another page.
-  const others = frictionCauses.filter(({ isAboutGoal }) => !isAboutGoal);
-  const hasBoth = others.length > 0 && others.length < frictionCauses.length;
-  const pagesOnOneSide = hasBoth ? pagesOfOneSide(ctx, ofChange, before) : new Set<string>();
-  const isGoalExplained =
-    pagesOnOneSide.size > 0 &&
-    others.some(({ page, session }) =>
-      [page ?? [], requestedIn(ctx, session)].flat().some((url) => pagesOnOneSide.has(pageKey(url))),
-    );
-  const isLast = ({ isAboutGoal }: { isAboutGoal: boolean }) => isAboutGoal && isGoalExplained;
   const sorted = frictionCauses.sort((a, b) => Math.abs(b.cause.points ?? 0) - Math.abs(a.cause.points ?? 0));
-  return [...sorted.filter((each) => !isLast(each)), ...sorted.filter(isLast)].map(({ cause }) => cause);
+  const ofGoal = sorted.filter(({ isAboutGoal }) => isAboutGoal);
+  const others = sorted.filter(({ isAboutGoal }) => !isAboutGoal);
+  // Without a page with the answer, no page answers the goal: then the page is the cause.
+  const isFromPage = ofGoal.length > 0 && others.length > 0 && hasPageOfOneSide(ctx, ofChange, before, others);
+  return (isFromPage ? [...others, ...ofGoal] : sorted).map(({ cause }) => cause);
+}
+
+/** A friction point with its page and the session that shows it. */
+type Sighting = { page: string | null; session: { runId: string; attempt: number; events: number[] } };
+
+/** Whether friction is about a page that most runs on one side of a change read and few on the other. */
+function hasPageOfOneSide(
+  ctx: Context,
+  ofChange: SQL | undefined,
+  before: Set<string>,
+  sightings: Sighting[],
+): boolean {
+  const pages = pagesOfOneSide(ctx, ofChange, before);
+  if (pages.size === 0) return false;
+  return sightings.some(({ page, session }) =>
+    [page ?? [], requestedIn(ctx, session)].flat().some((url) => pages.has(pageKey(url))),
+  );
 }
 
 /** The rows of evaluations before a change, whose IDs are `before`, and of those after it. */
@@ -200,10 +211,7 @@ function pagesOfOneSide(ctx: Context, ofChange: SQL | undefined, before: Set<str
 }
 
 /** The URLs that some events of a session requested. */
-function requestedIn(
-  ctx: Context,
-  { runId, attempt, events }: { runId: string; attempt: number; events: number[] },
-): string[] {
+function requestedIn(ctx: Context, { runId, attempt, events }: Sighting["session"]): string[] {
   return ctx.db
     .select({ url: sql<string>`json_extract(${sessionEvents.data}, '$.url')` })
     .from(sessionEvents)

@@ -63,13 +63,8 @@ function requestedPagesOf({ facts, pageTexts }: Session): Map<string, RequestedP
   }
   for (const { url, text } of pagesReadOf(facts)) {
     const page = pages.get(pageKey(url)) ?? { url, status: null };
-    pages.set(pageKey(url), {
-      ...page,
-      isRead: true,
-      isTested: false,
-      chars: text.length,
-      text: text.slice(0, maxPageChars),
-    });
+    const content = { chars: text.length, text: text.slice(0, maxPageChars) };
+    pages.set(pageKey(url), { ...page, ...content, isRead: true, isTested: false });
   }
   return pages;
 }

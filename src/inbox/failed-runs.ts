@@ -44,12 +44,12 @@ export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string):
     const group = { promptId, agent };
     const lastCompleted = findLastCompleted(ctx, org, group);
     const firstId = firstIdOf(ctx.now() - failedWithinMs);
-    const lastReportedId = lastCompleted && lastCompleted.id > firstId ? lastCompleted.id : firstId;
-    const endedSinceReport = countEnded(ctx, org, group, lastReportedId);
-    // All that ended after the last completed run failed.
-    const failsSinceReport = endedSinceReport.of > 0;
-    const after = failsSinceReport ? lastReportedId : firstIdOf(ctx.now() - recentMs);
-    const ended = failsSinceReport ? endedSinceReport : countEnded(ctx, org, group, after);
+    const lastCompletedId = lastCompleted && lastCompleted.id > firstId ? lastCompleted.id : firstId;
+    const endedSince = countEnded(ctx, org, group, lastCompletedId);
+    // Runs that ended after the last completed one have all failed, and count. If there are none, those of the last week do.
+    const failsSinceCompleted = endedSince.of > 0;
+    const after = failsSinceCompleted ? lastCompletedId : firstIdOf(ctx.now() - recentMs);
+    const ended = failsSinceCompleted ? endedSince : countEnded(ctx, org, group, after);
     const newest = newestFailedRun(ctx.db).get({ org, ...group, after });
     const oldest = oldestFailedRun(ctx.db).get({ org, ...group, after });
     const failure = newest && toRunFailure(ctx.baseUrl(), newest);
@@ -57,8 +57,8 @@ export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string):
     return [
       {
         kind: "runs_failed",
-        // Of the last week, the oldest failure changes as time passes.
-        id: `runs-${failsSinceReport ? oldest.id : newest.id}`,
+        // Not the oldest failure of the last week, which changes as time passes.
+        id: `runs-${failsSinceCompleted ? oldest.id : newest.id}`,
         since: toIso(oldest.at),
         prompt: { id: promptId, title: titleOf(prompt) },
         agent,

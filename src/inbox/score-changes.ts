@@ -22,7 +22,7 @@ type UnmarkedChange = Unmarked<ScoreChange>;
 type StoredChange = Omit<UnmarkedChange, "prompt">;
 
 const columns = { promptId: scoreChanges.promptId, change: scoreChanges.change, isStale: scoreChanges.isStale };
-/** As in the partial index. */
+/** Written as in the partial index, so that SQLite uses it. */
 const whereStale = sql`${scoreChanges.isStale} = 1`;
 
 /**
@@ -93,7 +93,7 @@ export function toScoreChange(
   { change, points, agent, model }: Pick<LatestResults, "points" | "agent" | "model"> & { change: LatestChange },
 ) {
   const [before, after] = change.slugs;
-  // The change between two windows may be too small for a verdict.
+  // A change between two given windows may have no clear verdict: then its sign decides.
   const isFall = isClear(change) ? change.verdict === "regressed" : change.delta < 0;
   return {
     kind: isFall ? ("score_fell" as const) : ("score_rose" as const),
