@@ -2,6 +2,7 @@ import type { AgentEvent } from "../agents/agent.ts";
 import type { StoredSession } from "../agents/coding/stored/stored-session.ts";
 import { number, text } from "../agents/fields.ts";
 import { parseShell, type ShellCommand } from "../grading/actions/shell.ts";
+import { valueTextsIn } from "../grading/text.ts";
 import { createRedaction } from "../redaction/redaction.ts";
 import type { FieldSessionCall, FieldSessionInput } from "./session-schema.ts";
 import { withoutPrivateText } from "./session-text.ts";
@@ -71,7 +72,7 @@ function toSafeCall({ tool, input, ownName }: Call, product: Product): SafeCall 
   const name = ownName ?? tool;
   const server = /^mcp__(.+?)__/.exec(name)?.[1]?.toLowerCase();
   if (server === undefined || !product.programs.includes(server)) return null;
-  return { tool: "mcp", input: name, values: textsIn(input), isAlone: true };
+  return { tool: "mcp", input: name, values: valueTextsIn(input), isAlone: true };
 }
 
 /** The commands of the product in a shell line; null without one. */
@@ -125,12 +126,6 @@ function valuesOf({ words, input }: ShellCommand): string[] {
     if (/^https?:\/\//.test(value)) return queryOf(value);
     return [value, ...value.split(/["'{}:,=\s]+/)];
   });
-}
-
-/** Texts and numbers in the arguments of a call. */
-function textsIn(value: unknown): string[] {
-  if (typeof value === "string" || typeof value === "number") return [String(value)];
-  return value !== null && typeof value === "object" ? Object.values(value).flatMap(textsIn) : [];
 }
 
 const queryOf = (url: string): string[] => [...(URL.parse(url)?.searchParams.values() ?? [])];

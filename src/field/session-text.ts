@@ -49,7 +49,7 @@ function withoutPrivateWords(text: string, values: readonly string[], isPublic: 
     })
     .replace(longToken, redactedText)
     .replace(longNumber, "####");
-  // A value may be a part of what a shape would have found.
+  // Values come last: one may be only a part of what a shape hides.
   const longestFirst = [...new Set(values)].filter((value) => value.length >= 3).sort((a, b) => b.length - a.length);
   return longestFirst.reduce((rest, value) => rest.replaceAll(value, hidden), withoutShapes);
 }

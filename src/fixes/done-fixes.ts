@@ -96,13 +96,8 @@ export async function markFixDone(
       afterId: evalRequestId,
     };
     tx.insert(fixes).values(row).run();
-    recordAudit(
-      ctx,
-      org,
-      "fix.done",
-      { id: row.id, name: title },
-      changesOf({}, { promptId: row.promptId, note: row.note }),
-    );
+    const changes = changesOf({}, { promptId: row.promptId, note: row.note });
+    recordAudit(ctx, org, "fix.done", { id: row.id, name: title }, changes);
     return row;
   });
   ctx.signals.jobQueued.emit();

@@ -23,6 +23,7 @@ export function hasReached(
     const visit = visits.find((each) => each.page === page);
     if (visit === undefined) return false;
     if (relation === "requested") return true;
+    // An agent that tests pages tests all that it reads, unless a limit ends the run.
     return visit.reads > 0 && (relation === "read" || isComplete);
   });
 }

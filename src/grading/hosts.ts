@@ -31,14 +31,15 @@ export function hostsOfSession(session: SessionEvent[], taskRequests: Http[]): H
   return hostsOf(starts, product, taskRequests, describedServers(session, createUrlClassifier(starts, product)));
 }
 
-/** `{"openapi": …` or `openapi: …`, then its `servers` up to the end of their list, and their URLs, in JSON or YAML. */
+/** `{"openapi": …` or `openapi: …` */
 const apiDescriptionStart = /^\s*\{?\s*["']?(?:openapi|swagger)["']?\s*:/;
+/** The servers of an API description up to the end of their list, and the URL of one, in JSON or YAML. */
 const serverList = /["']?servers["']?\s*:\s*(?:\[[^\]]*|\n(?:[ \t-].*(?:\n|$))+)/;
 const serverUrl = /["']?url["']?\s*:\s*["']?(https?:\/\/[^\s"',}]+)/g;
 
 /**
- * The hosts of the servers in the API descriptions that the docs served, which may be cut. Hosts without a public name could be the agent's own, and
- * so could those that its request named.
+ * The hosts of the servers in the API descriptions that the docs served, which may be cut. Hosts that could be the agent's own are left out: those
+ * without a public name, and those that its request for the description named.
  */
 function describedServers(session: SessionEvent[], groupOf: (url: URL) => UrlGroup): Set<string> {
   const results = new Map(session.flatMap((e) => (e.type === "tool_result" ? [[e.id, e] as const] : [])));
@@ -76,8 +77,7 @@ function createGrouping(starts: string[], product: string | null, servers: Set<s
 
 /**
  * URLs on docs hosts are pages, whatever tool requests them. If docs and product share a host, URLs below the product
- * URL belong to the product. If the product URL can't distinguish them, these do: writes (any method except GET, HEAD and
- * OPTIONS), and URLs below the URL of a write.
+ * URL belong to the product. If the product URL can't distinguish them, writes and URLs below the URL of a write do.
  * `servers` are further hosts of the product.
  */
 function hostsOf(starts: string[], product: string | null, taskRequests: Http[], servers: Set<string>): Hosts {
@@ -113,6 +113,7 @@ function hostsOf(starts: string[], product: string | null, taskRequests: Http[],
       if (url === null) return false;
       const group = groupOf(url);
       if (group !== "shared") {
+        // Without a known product, every host besides those of the docs is in its group.
         const isDeclared = product !== null || servers.has(url.host) || response.mappedUrl !== null;
         return group === "product" && isDeclared;
       }

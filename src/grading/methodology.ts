@@ -29,7 +29,7 @@ export const standardMethodology = {
     pages: { weight: 0.4, neededFactor: 3 },
     links: { weight: 0.2 },
     samplesParse: { weight: 0.2 },
-    // Every label counts in the number; a page that labels more than this share is no friction.
+    // Each missing label lowers the score, but a page that labels more than this share of its samples is no friction.
     samplesLabelled: { weight: 0.1, frictionUpTo: 0.9 },
     contract: { weight: 0.1 },
   },

@@ -8,12 +8,9 @@ export function oneLine(text: unknown, max = 300): string {
     .replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, " ")
     .trim();
   const points = [...line];
-  return points.length <= max
-    ? line
-    : `${points
-        .slice(0, max - 1)
-        .join("")
-        .trimEnd()}…`;
+  if (points.length <= max) return line;
+  const start = points.slice(0, max - 1).join("");
+  return `${start.trimEnd()}…`;
 }
 
 /** A whole text on one line, with normalized characters. */
@@ -146,10 +143,8 @@ export function titleFromTask(task: string): string {
   const title = first?.segment.trim().replace(/[.。．।]$/u, "") ?? "";
   if (title.length <= maxTitleChars) return title;
   const cut = [...words().segment(title)].findLast(({ index }) => index < maxTitleChars);
-  return `${title
-    .slice(0, cut?.index || maxTitleChars)
-    .toWellFormed()
-    .trimEnd()}…`;
+  const start = title.slice(0, cut?.index || maxTitleChars).toWellFormed();
+  return `${start.trimEnd()}…`;
 }
 
 /** Where a line contains a path or command as a whole, or -1: `/notes` is in `https://host/notes`, but not in `/v1/notes` or `/notes/1`. */
@@ -169,6 +164,13 @@ export function indexOfName(text: string, name: string): number {
 export function textsIn(value: unknown): string[] {
   if (typeof value === "string") return [value];
   return value !== null && typeof value === "object" ? Object.values(value).flatMap(textsIn) : [];
+}
+
+/** All strings and numbers in a JSON value, as texts, without its keys. */
+export function valueTextsIn(value: unknown): string[] {
+  if (typeof value === "number") return [String(value)];
+  if (typeof value === "string") return [value];
+  return value !== null && typeof value === "object" ? Object.values(value).flatMap(valueTextsIn) : [];
 }
 
 /** A number of bytes: "1.5 GiB", "200.0 MiB". */

@@ -57,8 +57,9 @@ export function intentsOf(actions: Action[]): Action[] {
 /** What a command does, with the program text that it runs: an argument, its input, or a file that the agent wrote. */
 function toActions(command: ShellCommand, files: Files): Action[] {
   const { variables, input, outputs, source } = command;
+  const wrapped = command.words.findIndex((word) => !wrappers.test(word));
   // A wrapper without a command is the command.
-  const words = command.words.slice(command.words.findIndex((word) => !wrappers.test(word)));
+  const words = command.words.slice(wrapped < 0 ? -1 : wrapped);
   const program = programOf(words);
   const argument = words.find(
     (word, i) => i > 0 && /^(-c|-e|-r|--eval|eval)$/.test(words[i - 1]!) && /[\s(]/.test(word),

@@ -41,7 +41,7 @@ function flatten(value: unknown, path: string): [string, string][] {
     return path === "" ? [] : [[path, JSON.stringify(value)]];
   return Object.entries(value).flatMap(([key, each]) => {
     const name = path === "" ? key : `${path}.${key}`;
-    // The items of a list stand for each other.
+    // The items of a list stand for each other, so all have its path.
     return flatten(each, Array.isArray(value) ? path : name);
   });
 }

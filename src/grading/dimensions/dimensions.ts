@@ -91,12 +91,10 @@ function checksPart(checks: CheckResult[], name: PartName, weight: number, curve
     : withoutEvidence(name, weight);
 }
 
-const groupPart = (facts: Facts, group: CheckGroup, name: PartName, weight: number): Part =>
-  checksPart(
-    facts.checks.filter((check) => check.group === group),
-    name,
-    weight,
-  );
+function groupPart(facts: Facts, group: CheckGroup, name: PartName, weight: number): Part {
+  const checks = facts.checks.filter((check) => check.group === group);
+  return checksPart(checks, name, weight);
+}
 
 /** Success checks take precedence over a judge. If a part of the goal couldn't be judged, the goal isn't measured. */
 function measureGoal(facts: Facts): UnroundedDimension | null {
@@ -217,8 +215,8 @@ function pagesTried(facts: Facts): { address: string; weight: number; share: num
 }
 
 /**
- * Of what passed in full and what was lost, the share that passed, 0 to 1; 1 without items. An item that passed in part adds only to what was lost,
- * so that one more problem never raises the share, as it could in a mean.
+ * The weight of what passed in full, as a share of that and of the weight that was lost, 0 to 1; 1 without items. An item that passed in part adds
+ * only to what was lost, so that one more problem never raises the share, as it could in a mean.
  */
 function shareWithoutLosses(items: { weight: number; share: number }[]): number {
   const passed = items.reduce((sum, { weight, share }) => sum + (share === 1 ? weight : 0), 0);
@@ -244,17 +242,13 @@ function pagesPart(facts: Facts): Part {
 function measureQuality(facts: Facts): UnroundedDimension | null {
   const { samplesParse, samplesLabelled, contract } = standardMethodology.quality;
   const samples = facts.checks.filter((check) => check.group === "sample");
-  const isLabelCheck = (check: CheckResult) => check.id === "sample-labelled";
+  const labelChecks = samples.filter(({ id }) => id === "sample-labelled");
+  const parseChecks = samples.filter(({ id }) => id !== "sample-labelled");
   return dimension("Docs quality", [
     pagesPart(facts),
     linksPart(facts),
-    checksPart(
-      samples.filter((check) => !isLabelCheck(check)),
-      "Code samples",
-      samplesParse.weight,
-      steepAtFirst,
-    ),
-    checksPart(samples.filter(isLabelCheck), "Sample labels", samplesLabelled.weight),
+    checksPart(parseChecks, "Code samples", samplesParse.weight, steepAtFirst),
+    checksPart(labelChecks, "Sample labels", samplesLabelled.weight),
     groupPart(facts, "contract", "API description", contract.weight),
   ]);
 }

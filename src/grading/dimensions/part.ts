@@ -103,7 +103,7 @@ const sentences: Record<PartName, Sentence> = {
   "Wasted requests": (part) => {
     const requests = countOf(part, "requests");
     const wasted = Object.keys(wastedRequests).reduce((sum, kind) => sum + countOf(part, kind), 0) / requests;
-    // The share includes how well the closest section matches the goal.
+    // The value is 1 - (1 - wasted) * fit: what wasn't wasted counts as far as the closest section matches the goal.
     const fit = wasted < 1 ? (1 - part.value) / (1 - wasted) : 1;
     const closest = fit < 0.995 ? `; the closest section matches ${percent(fit)} of the goal` : "";
     return describeKinds(part, count(requests, "request"), wastedRequests) + closest;
@@ -132,10 +132,7 @@ export function describeDimension({ parts, unmeasured }: Dimension): string {
     (part) =>
       `${capitalize(describePart(part))}: ${part.score} (${lowerFirst(part.name)}, weight ${percent(part.weight)}).`,
   );
-  const names = list(
-    unmeasured.map((name) => lowerFirst(name)),
-    20,
-  );
+  const names = list(unmeasured.map(lowerFirst), 20);
   return [
     ...sentences,
     ...(unmeasured.length > 0 ? [`Not measured: ${names}. The other parts share the weight.`] : []),

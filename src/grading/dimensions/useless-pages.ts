@@ -29,7 +29,7 @@ function uselessForRules(facts: Facts): string[] {
   const visited = pagesRead(facts);
   const useful = withPath(pagesWithTerms, facts, visited);
   const givenPages = givenPagesOf(facts);
-  // Repeated pages are counted as such.
+  // Repeated pages count as repeats instead.
   return visited.filter((page) => !useful.has(page) && !givenPages.has(page) && !facts.repeatedPages.has(page));
 }
 

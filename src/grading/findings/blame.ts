@@ -116,7 +116,7 @@ function isNoise({ role, found, expected }: Difference, { recovery, facts, statu
       // Programs add these on their own. 406 is about Accept.
       return found === null && status !== 406 && /^(user-agent|accept|content-length|host)\b/i.test(expected ?? "");
     case "host":
-      // A host that refuses a request knows what it asks for.
+      // A host that answers with anything but “not found” knows what the request asks for.
       return status !== null && !isMissing(status);
     case "path":
       return !isRealPathChange(found!, expected!, recovery, facts);
@@ -283,7 +283,7 @@ function findSample(failed: Action, pages: PageText[], status: number | null): C
   let best: { line: CopiedLine; score: number } | null = null;
   for (const page of pages)
     for (const sample of samplesFor(failed, page)) {
-      // What is missing may be what the agent put in.
+      // What the agent put in place of a placeholder may not exist.
       if (isMissing(status) && sample.action.kind === "request" && hasPlaceholder(sample.action)) continue;
       const isShown = sample.isBlock || sample.action.kind === "request" || sample.action === failed;
       const score = isShown ? copyScore(failed, sample, nothing) : 0;

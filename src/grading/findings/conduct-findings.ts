@@ -13,7 +13,7 @@ export function conductDrafts(facts: Facts): FindingDraft[] {
   const misleadingDrafts = misleadingPages(recoveries, facts);
   return recoveries.flatMap((recovery) => {
     const draft = misleadingDrafts.get(recovery);
-    // null: an agent that guesses because the docs are wrong makes a mistake that another finding already has.
+    // null: a guess after an error from wrong docs, which the finding about that error covers.
     if (draft === null) return [];
     return [draft ?? conductDraft(recovery, facts)];
   });

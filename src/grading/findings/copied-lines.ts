@@ -83,7 +83,7 @@ function requestCopyScore(failed: RequestAction, sample: RequestAction, { role, 
     if (role === "host" || role === "body") return partOf(sample, role) === found;
     // Without a key, the name itself is wrong or missing.
     if (key === null) return found === null || namesOfRole.some((part) => isSameKey(found, part.key));
-    // The value of a header may go on after its scheme.
+    // `found` may be only the scheme of a header's value.
     return namesOfRole.some((part) => part.key === key && (part.value === found || part.value.startsWith(`${found} `)));
   };
   if (!showsDifference()) return 0;
@@ -91,7 +91,7 @@ function requestCopyScore(failed: RequestAction, sample: RequestAction, { role, 
   const shared = names.filter((part) =>
     failed.parts.some((other) => other.role === part.role && isSameKey(other.key, part.key)),
   );
-  // What a request asks for shows in its line, whatever it carries.
+  // A sample shows method, path and host in one line, so it needs no names in common.
   const isInLine = role === "method" || role === "path" || role === "host";
   const share = shared.length / names.length;
   return isInLine || share >= minShare.withError ? 0.5 + share / 2 : 0;
@@ -113,18 +113,18 @@ function commandCopyScore(failed: CommandAction, sample: CommandAction, { found,
   return score >= minShare.withoutPart && !hasMissingPart ? score : 0;
 }
 
-/** How much of program text is the line that was changed, or the text that lacks a line; 0 if it has neither. */
+/** How much of a sample is in program text that failed: of the line that is wrong there, or of all lines if one is missing there; 0 if not enough. */
 function codeCopyScore({ code }: CommandAction, sample: string, { found, expected }: Difference): number {
-  if (found !== null)
-    return sample.split("\n").reduce((best, line) => Math.max(best, lineScore(line, found, expected)), 0);
-  const lines = (code ?? "")
+  const sampleLines = sample.split("\n").map((line) => line.trim());
+  if (found !== null) return Math.max(...sampleLines.map((line) => lineScore(line, found, expected)));
+  if (expected === null || sampleLines.includes(expected)) return 0;
+  const failedLines = (code ?? "")
     .split("\n")
     .map((line) => line.trim())
+    // Lines of one or two brackets are in any program text.
     .filter((line) => line.length > 2);
-  const own = sample.split("\n").map((line) => line.trim());
-  if (expected === null || own.includes(expected)) return 0;
-  const shared = lines.filter((line) => own.includes(line)).length / Math.max(1, lines.length);
-  return shared >= minShare.withError ? shared : 0;
+  const share = failedLines.filter((line) => sampleLines.includes(line)).length / Math.max(1, failedLines.length);
+  return share >= minShare.withError ? share : 0;
 }
 
 /** How much of a line is in the program text that failed; 0 if it has nothing that is wrong there. */

@@ -104,15 +104,12 @@ function templateFinding(checks: CheckResult[], findings: Finding[], facts: Fact
   const label = check.group === "link" && check.quote !== null ? ` “${oneLine(check.quote, 60)}”` : "";
   const error = check.group === "sample" ? oneLine(check.message) : "";
   const { title, remedy } = checkFrictionOf(check);
-  const names = list(
-    pages.map((url) => pageName(facts, url)),
-    12,
-  );
+  const names = pages.map((url) => pageName(facts, url));
   return {
     ...findings.reduce(merge),
     fingerprint: fingerprint(first.category, `template ${check.id} ${siteOf(check)} ${label || error}`),
     title: oneLine(`${title}${label} ${onPages}`, 160),
-    description: oneLine(`${first.description} The same problem is ${onPages}: ${names}.`, 800),
+    description: oneLine(`${first.description} The same problem is ${onPages}: ${list(names, 12)}.`, 800),
     place: oneLine(`${first.place} and ${count(pages.length - 1, "more page")}`, 120),
     remedy: {
       ...first.remedy,
@@ -213,7 +210,7 @@ const evidenceOf = (check: CheckResult): Finding["evidence"] => ({
   steps: [],
 });
 
-/** The page exists, so the fragment is what distinguishes dead links. */
+/** Whether the page of a dead link exists: then its fragment is what is dead, and distinguishes it from other links to the page. */
 function pageExists(address: string, { checkRequests, taskRequests }: Facts): boolean {
   const page = normalizeUrl(address);
   return [...checkRequests, ...taskRequests].some((http) => !hasFailed(http) && normalizeUrl(http.url) === page);

@@ -61,16 +61,14 @@ function summarizeRest(rest: Friction[]): Friction {
   const kinds = [...Map.groupBy(rest, (each) => each.category)]
     .map(([category, group]) => ({ label: `${group.length} × ${category.replaceAll("_", " ")}`, n: group.length }))
     .sort((a, b) => b.n - a.n || textOrder(a.label, b.label));
+  const labels = kinds.map(({ label }) => label);
   return {
     fingerprint: restFingerprint,
     severity: rest[0]!.severity,
     phase: rest[0]!.phase,
     category: "other",
     title: `${count(rest.length, "more friction point")} not listed`,
-    description: `A report lists at most ${maxFrictions - 1} friction points. Not listed: ${list(
-      kinds.map((kind) => kind.label),
-      20,
-    )}.`,
+    description: `A report lists at most ${maxFrictions - 1} friction points. Not listed: ${list(labels, 20)}.`,
     quote: null,
     url: null,
     onPath: rest.some(({ onPath }) => onPath),

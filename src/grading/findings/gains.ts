@@ -57,7 +57,7 @@ function withPagesRead(cause: Cause, facts: Facts): Facts[] {
     ...better,
     taskRequests: [
       ...better.taskRequests,
-      // Without the cause, those that failed were never sent.
+      // `withoutCause` leaves out those that failed.
       ...unreadRequests.filter(hasFailed).map((http) => ({ ...http, status: 200, error: null })),
     ],
     pages: [...facts.pages, ...unreadRequests.map(({ seq, url }) => ({ seq, url, title: null, chars: null }))],
@@ -67,6 +67,7 @@ function withPagesRead(cause: Cause, facts: Facts): Facts[] {
   const useful = new Set([...facts.pagesWithTerms, ...unreadRequests.map(({ url }) => pageKey(url))]);
   return [
     factsWithPagesRead,
+    // The best result: they answer the goal, and explain what was missing.
     {
       ...withoutCause(allCauses, facts),
       pages: factsWithPagesRead.pages,

@@ -7,11 +7,10 @@ import { pathKinds } from "./finding-kinds.ts";
 
 const goalSubject = ({ goal, goalTerms }: Facts) =>
   `goal ${oneLine(goal ?? goalTerms.toSorted().join(" "), 2000).toLowerCase()}`;
-const quoteWords = (terms: string[]) =>
-  list(
-    terms.map((term) => `“${oneLine(term, 40)}”`),
-    8,
-  );
+function quoteWords(terms: string[]): string {
+  const words = terms.map((term) => `“${oneLine(term, 40)}”`);
+  return list(words, 8);
+}
 
 /** Problems with the answer to the goal: far from the start page, without a sample, or in no clear section. */
 export function goalDrafts(answer: GoalAnswer | null, facts: Facts): FindingDraft[] {

@@ -356,14 +356,12 @@ function limitDraft({ seq, limit, value, unit }: EventOf<"limit">, facts: Facts)
 
 function nothingReadDraft(facts: Facts): FindingDraft {
   const starts = list(facts.startUrls.map((url) => oneLine(url, 200)));
+  const addresses = facts.startUrls.map((url) => normalizeUrl(url)).sort();
   return {
     severity: "critical",
     phase: "discovery",
     category: "unreadable_page",
-    subject: `start ${facts.startUrls
-      .map((start) => normalizeUrl(start))
-      .sort()
-      .join(" ")}`,
+    subject: `start ${addresses.join(" ")}`,
     title: pathKinds.nothingRead.title,
     description: `${count(facts.taskRequests.length, "request")} returned no readable page. Start URLs: ${starts}.`,
     url: facts.startUrls[0] ?? null,

@@ -43,6 +43,7 @@ export function recommendationsOf(
         (b.fix.expectedGain ?? 0) - (a.fix.expectedGain ?? 0) ||
         textOrder(a.fix.title, b.fix.title),
     );
+  // Only what the docs or the product could have prevented is shared among the fixes.
   const causes = groups.map(({ group }) =>
     group.filter(({ owner }) => owner === "fixes").reduce((all, { cause }) => joinCauses(all, cause), noCause),
   );
@@ -65,10 +66,8 @@ function titleOfGroup(group: Finding[]): string {
 function actionOfGroup(group: Finding[]): string {
   const first = group[0]!;
   const isOne = group.length === 1;
-  const places = list(
-    group.map((finding) => finding.place),
-    8,
-  );
+  const allPlaces = group.map(({ place }) => place);
+  const places = list(allPlaces, 8);
   const fix = [...new Set(group.flatMap((finding) => finding.fix ?? []))].slice(0, 2).map(sentence).join(" ");
   const remedy = sentence(first.remedy.title);
   switch (first.remedy.kind) {

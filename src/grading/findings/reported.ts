@@ -31,6 +31,7 @@ export function withReportedFriction(findings: Finding[], facts: Facts, session:
     if (!proof) continue;
     const reportedTitle = oneLine(call.input?.title, 1000);
     const earlierEvents = eventsOfOthers.filter(({ seq }) => seq < call.seq);
+    // Without addresses that nothing before the report contains.
     const title = oneLine(addressFilter(earlierEvents, reportedTitle)(reportedTitle), 160);
     if (title === "") continue;
     const { failure, page, quote } = proof;

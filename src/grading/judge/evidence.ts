@@ -1,6 +1,6 @@
 import type { SessionEvent } from "../../agents/agent.ts";
 import { hasSucceeded } from "../events.ts";
-import { normalizedLine, oneLine } from "../text.ts";
+import { normalizedLine, oneLine, textsIn } from "../text.ts";
 
 /** Tools whose results come from the product or the machine. Those of other tools come from a page or the agent. */
 export const provingTools: readonly string[] = ["run_command", "http_request", "browse"];
@@ -46,23 +46,15 @@ export function textSourceOf(
 
 /** Every text in an event, one line each, plus the whole event as shown to a judge. */
 export const gatherText = (event: SessionEvent): string =>
-  [...stringsIn(fieldsOf(event)).map(normalizedLine), toLine(event, Number.POSITIVE_INFINITY)].join("\n");
+  [...textsIn(fieldsOf(event)).map(normalizedLine), toLine(event, Number.POSITIVE_INFINITY)].join("\n");
 
 const textCache = new WeakMap<SessionEvent, string>();
 
 /** What `gatherText` returns, kept with the event: claims cite the same events again and again. */
 export function textOf(event: SessionEvent): string {
-  const cached = textCache.get(event);
-  if (cached !== undefined) return cached;
-  const text = gatherText(event);
+  const text = textCache.get(event) ?? gatherText(event);
   textCache.set(event, text);
   return text;
-}
-
-/** All strings in a JSON value, in order. */
-export function stringsIn(value: unknown): string[] {
-  if (typeof value === "string") return [value];
-  return value !== null && typeof value === "object" ? Object.values(value).flatMap(stringsIn) : [];
 }
 
 /** The fields that only events of this type have. */

@@ -3,8 +3,8 @@ import type { SessionEvent } from "../../agents/agent.ts";
 import { invalidInput } from "../../schema.ts";
 import { milestonesOf } from "../events.ts";
 import type { JudgedPart } from "../grade.ts";
-import { normalizedLine, oneLine } from "../text.ts";
-import { gatherText, minQuoteChars, partsOf, stringsIn, textOf, textSourceOf } from "./evidence.ts";
+import { normalizedLine, oneLine, textsIn } from "../text.ts";
+import { gatherText, minQuoteChars, partsOf, textOf, textSourceOf } from "./evidence.ts";
 import { type Proof, proofFinder } from "./proof.ts";
 import { Answer, truncateAnswer } from "./rubric.ts";
 
@@ -51,14 +51,13 @@ export function readJudgment(judging: SessionEvent[], session: SessionEvent[]): 
   const usage = events.filter((event) => event.type === "usage");
   const answer =
     conclusion.name === "judged" && Value.Check(Answer, conclusion.detail.answer) ? conclusion.detail.answer : null;
+  const givenReason = conclusion.name === "not_judged" ? oneLine(conclusion.detail.reason) : "";
   return {
     model,
     rubric,
     usage,
     verdict: answer && checkAnswer(answer, partsOf(goal), session),
-    reason: answer
-      ? null
-      : (conclusion.name === "not_judged" && oneLine(conclusion.detail.reason)) || "the judge did not finish",
+    reason: answer ? null : givenReason || "the judge did not finish",
   };
 }
 
@@ -219,11 +218,11 @@ const address =
 const maxAddresses = 100;
 
 /**
- * Removes URLs that don't occur in a session, and all URLs after the first hundred different ones, from a model's texts. `texts`: what the texts are
- * in, such as an answer. All of their URLs are looked up in one pass, since the texts of a large session take several times its memory.
+ * Removes URLs that don't occur in a session, and all URLs after the first hundred different ones, from a model's texts. `texts`: a value with all
+ * of these texts, such as an answer. Their URLs are looked up in one pass, since the texts of a large session take several times its memory.
  */
 export function addressFilter(session: SessionEvent[], texts: unknown): (text: string) => string {
-  const urls = stringsIn(texts).flatMap((text) => text.normalize("NFKC").match(address) ?? []);
+  const urls = textsIn(texts).flatMap((text) => text.normalize("NFKC").match(address) ?? []);
   const missing = new Set([...new Set(urls.map(trimUrl))].slice(0, maxAddresses));
   const occurring = new Set<string>();
   for (const event of session) {

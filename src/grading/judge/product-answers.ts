@@ -1,6 +1,7 @@
 import type { SessionEvent } from "../../agents/agent.ts";
 import type { Http } from "../events.ts";
 import { type Hosts, hostsOfSession, isWrite } from "../hosts.ts";
+import { valueTextsIn } from "../text.ts";
 import { lettersAndDigitsOf, parseJson, tokensOf, valuesOf } from "./repetition.ts";
 
 /** A response with which the product says that it did what a request asked for. */
@@ -59,13 +60,6 @@ function saysFailure(text: string): boolean {
 const isFilled = (value: unknown) =>
   Boolean(value) && (typeof value !== "object" || Object.keys(value as object).length > 0);
 
-/** Every text and number in an event's fields, as text. Keys are skipped, because evald chose them. */
-export function valueTextsIn(value: unknown): string[] {
-  if (typeof value === "string") return [value];
-  if (typeof value === "number") return [String(value)];
-  return value !== null && typeof value === "object" ? Object.values(value).flatMap(valueTextsIn) : [];
-}
-
 /** The product's answers in a session, by the event of the request, and by the call that made it. */
 export type ProductAnswers = {
   byRequest: Map<number, ProductAnswer>;
@@ -111,22 +105,19 @@ export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
       return [];
     return [{ http, text, values: valuesOf(text) }];
   });
-  const deletions = requests.filter(isSuccess).flatMap((http): { seq: number; words: Set<string> }[] => {
-    const bodies = [http.sent?.split("\n\n").slice(1).join("\n\n") ?? "", ...valueTextsIn(inputOf(http))];
-    const operations = [http.url, ...bodies.flatMap(operationsOf)];
-    const isDeletion = /^DELETE$/i.test(http.method) || operations.some((text) => deletion.test(text));
-    return isDeletion ? [{ seq: http.seq, words: wordsOf([http.url, ...bodies]) }] : [];
-  });
+  const deletions = requests.filter(isSuccess).flatMap((http) => findDeletion(http, inputOf(http)) ?? []);
   /** What the agent had sent when it got an answer, such as the host and the version of the API, isn't what the answer made. */
   const sentBefore = ({ seq }: Http) =>
     wordsOf(requests.filter((http) => http.seq <= seq).flatMap(({ url, sent = "" }) => [url, sent]));
-  const undeletedAnswers = answers.filter(({ http, values }) => {
-    const deletionsOfIt = deletions.filter(({ seq, words }) => seq > http.seq && !values.isDisjointFrom(words));
+  /** Whether a later request deleted what an answer made: it names a new value of the answer. */
+  const isDeleted = ({ http, values }: ProductAnswer) => {
+    const possibleDeletions = deletions.filter(({ seq, words }) => seq > http.seq && !values.isDisjointFrom(words));
     // Hardly any answer is deleted, and to read all requests before one takes long.
-    if (deletionsOfIt.length === 0) return true;
+    if (possibleDeletions.length === 0) return false;
     const newValues = values.difference(sentBefore(http));
-    return deletionsOfIt.every(({ words }) => newValues.isDisjointFrom(words));
-  });
+    return possibleDeletions.some(({ words }) => !newValues.isDisjointFrom(words));
+  };
+  const undeletedAnswers = answers.filter((answer) => !isDeleted(answer));
   return {
     byRequest: new Map(undeletedAnswers.map((answer) => [answer.http.seq, answer])),
     byCall: Map.groupBy(undeletedAnswers, ({ http }) => http.id),
@@ -135,6 +126,18 @@ export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
 }
 
 const wordsOf = (texts: string[]) => new Set(texts.flatMap(tokensOf).map(lettersAndDigitsOf));
+
+/** A request that deletes something, with all words that may name what. */
+type Deletion = { seq: number; words: Set<string> };
+
+/** `input`: of the tool call that sent the request, if it shows the body. */
+function findDeletion({ seq, method, url, sent = "" }: Http, input: unknown): Deletion | null {
+  const [, ...sentBody] = sent.split("\n\n");
+  const bodies = [sentBody.join("\n\n"), ...valueTextsIn(input)];
+  const operations = [url, ...bodies.flatMap(operationsOf)];
+  const isDeletion = /^DELETE$/i.test(method) || operations.some((text) => deletion.test(text));
+  return isDeletion ? { seq, words: wordsOf([url, ...bodies]) } : null;
+}
 
 /** What a request's body says that is to be done: the names of its fields and the query in it. A body that isn't JSON may say it anywhere. */
 function operationsOf(body: string): string[] {

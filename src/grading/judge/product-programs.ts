@@ -1,8 +1,8 @@
 import type { SessionEvent } from "../../agents/agent.ts";
 import { programOf } from "../actions/shell.ts";
 import { type EventOf, type Http, hasSucceeded, milestonesOf } from "../events.ts";
+import { valueTextsIn } from "../text.ts";
 import { type PlainCommand, plainCommandsOf } from "./plain-commands.ts";
-import { valueTextsIn } from "./product-answers.ts";
 import { lettersAndDigitsOf } from "./repetition.ts";
 
 /** Programs that print nothing, and change no file. */
@@ -189,8 +189,8 @@ function applyCommands(
   hasFetched: boolean,
 ): CommandEffect {
   const productWords: string[] = [];
-  // Whether others than the product may have written to the output.
-  let isMixed = false;
+  // Whether the output proves nothing: others than the product may have written to it, or its program did nothing.
+  let isNoProof = false;
   for (const command of commands) {
     const [program = "", ...operands] = command.words;
     if (hasFetched) for (const name of runPackageOf(machine, command.words)) machine.packages.add(name);
@@ -198,20 +198,20 @@ function applyCommands(
       program === "cat" && operands.length > 0 && operands.every((path) => isProductFile(machine, path));
     if (isProductProgram(machine, command.words) && !command.isPiped) {
       productWords.push(...command.words);
-      isMixed ||= provesNothing(command.words) || namesAgentsFile(machine, command.words);
+      isNoProof ||= provesNothing(command.words) || namesAgentsFile(machine, command.words);
     } else if (showsProductFiles) {
       productWords.push(...operands);
     } else if (viewers.has(program)) {
-      isMixed ||= !(command.isPiped && filters.has(program));
+      isNoProof ||= !(command.isPiped && filters.has(program));
     } else if (!silentPrograms.has(program)) {
       const packages = packagesOf(machine, command.words);
       if (packages.length === 0 || !hasFetched) return "unknown";
       for (const name of packages) machine.packages.add(name);
       machine.installers.add(program);
-      isMixed = true;
+      isNoProof = true;
     }
   }
-  if (isMixed || productWords.length === 0 || !hasSucceeded(result)) return "harmless";
+  if (isNoProof || productWords.length === 0 || !hasSucceeded(result)) return "harmless";
   const { stdout, stderr, text } = result.output ?? {};
   const output = valueTextsIn([stdout, stderr, text]).join("\n");
   return { seq: result.seq, output, words: productWords, deletes: deletes(productWords) };

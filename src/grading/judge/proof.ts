@@ -1,8 +1,9 @@
 import type { SessionEvent } from "../../agents/agent.ts";
 import { type Http, hasSucceeded, readingTools } from "../events.ts";
 import type { EvidenceGrade } from "../grade.ts";
+import { valueTextsIn } from "../text.ts";
 import { provingTools } from "./evidence.ts";
-import { type ProductAnswer, type ProductAnswers, productAnswersOf, valueTextsIn } from "./product-answers.ts";
+import { type ProductAnswer, type ProductAnswers, productAnswersOf } from "./product-answers.ts";
 import { programRunsOf } from "./product-programs.ts";
 import { isShown, lettersAndDigitsOf, repeats, tokensOf, valuesOf } from "./repetition.ts";
 
@@ -13,7 +14,7 @@ export type Proof = { grade: Exclude<EvidenceGrade, "judged">; call: string; val
 const minTokenChars = 4;
 
 /** What one source said: an answer of the product, or a run of its program. */
-type Statement = { seq: number; text: string; values: Set<string> };
+type Statement = { seq: number; values: Set<string> };
 
 /** A note in a text that was too long to keep. */
 const omission = /… \d+ characters omitted …/;
@@ -46,7 +47,7 @@ function isOnPages(token: string, before: string, pages: string[]): boolean {
   return pages.some((page) => ` ${tokensOf(page).map(lettersAndDigitsOf).join(" ")} `.includes(words));
 }
 
-const toStatement = ({ http, text, values }: ProductAnswer): Statement => ({ seq: http.seq, text, values });
+const toStatement = ({ http, values }: ProductAnswer): Statement => ({ seq: http.seq, values });
 
 /** Reads the texts of pages in an event, and those of the docs among them. */
 function pageReaders(session: SessionEvent[], { byRequest, hosts }: ProductAnswers) {
@@ -84,12 +85,7 @@ export function proofFinder(session: SessionEvent[]): (event: SessionEvent, quot
   const answers = productAnswersOf(session);
   const { pageTexts, docsTexts } = pageReaders(session, answers);
   const programRuns = programRunsOf(session, docsTexts);
-  const runs = [...programRuns].map(([call, run]) => ({
-    call,
-    ...run,
-    text: run.output,
-    values: valuesOf(run.output),
-  }));
+  const runs = [...programRuns].map(([call, run]) => ({ call, ...run, values: valuesOf(run.output) }));
 
   const pagesUntil = (until: number) => session.filter(({ seq }) => seq <= until).flatMap(pageTexts);
 
@@ -116,14 +112,20 @@ export function proofFinder(session: SessionEvent[]): (event: SessionEvent, quot
     });
   }
 
+  /** The product's answers in an event: to one request, or to all that a call made. */
+  function answersIn(event: SessionEvent): ProductAnswer[] {
+    if (event.type === "tool_result") return answers.byCall.get(event.id) ?? [];
+    const answer = answers.byRequest.get(event.seq);
+    return answer ? [answer] : [];
+  }
+
   return (event, quote) => {
     const isResult = event.type === "tool_result";
-    if (event.type !== "http" && !(isResult && hasSucceeded(event))) return null;
+    if ((event.type !== "http" && !isResult) || event.id === null) return null;
     const call = event.id;
-    if (call === null || (isResult && !provingTools.includes(event.tool) && !programRuns.has(call))) return null;
-    const answerOfRequest = answers.byRequest.get(event.seq);
-    const ownAnswers = isResult ? answers.byCall.get(call) : answerOfRequest && [answerOfRequest];
-    for (const answer of ownAnswers ?? []) {
+    const mayProve = !isResult || (hasSucceeded(event) && (provingTools.includes(event.tool) || programRuns.has(call)));
+    if (!mayProve) return null;
+    for (const answer of answersIn(event)) {
       const values = provenValues(toStatement(answer), quote, answerStatements);
       if (values.length > 0) return { grade: "verified", call, values };
     }

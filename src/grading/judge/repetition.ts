@@ -5,14 +5,14 @@ const maxForms = 24;
 const maxRounds = 3;
 const maxPieces = 5;
 
-const token = /[\p{L}\p{N}]+(?:[-_.][\p{L}\p{N}]+)*/gu;
+const tokenPattern = /[\p{L}\p{N}]+(?:[-_.][\p{L}\p{N}]+)*/gu;
 
 /** Words and IDs of a text, with the hyphens, dots and underscores inside them. */
 export const tokensOf = (text: string): string[] =>
   text
     .normalize("NFKC")
     .replace(/\p{Cf}/gu, "")
-    .match(token) ?? [];
+    .match(tokenPattern) ?? [];
 
 /** The letters and digits of a text in lower case, without accents, spaces, punctuation and invisible characters. */
 export const lettersAndDigitsOf = (text: string): string =>
@@ -87,10 +87,10 @@ function isJoined(word: string, words: Set<string>, pieces = maxPieces): boolean
  * Whether a token can be derived from texts: it is in one of them, or it is joined from their words, in any encoding, case or order of its
  * letters. Short tokens must be whole words there.
  */
-export function repeats(text: string, texts: string[]): boolean {
+export function repeats(token: string, texts: string[]): boolean {
   const all = texts.map(sourceOf);
   const words = new Set(all.flatMap((source) => [...source.words]));
-  return formsOf(text)
+  return formsOf(token)
     .map(lettersAndDigitsOf)
     .filter((form) => form !== "")
     .some((form) => {
@@ -103,8 +103,8 @@ export function repeats(text: string, texts: string[]): boolean {
 }
 
 /** Whether a page shows a token as a word. */
-export const isShown = (text: string, pages: string[]): boolean =>
-  pages.some((page) => sourceOf(page).words.has(lettersAndDigitsOf(text)));
+export const isShown = (token: string, pages: string[]): boolean =>
+  pages.some((page) => sourceOf(page).words.has(lettersAndDigitsOf(token)));
 
 /** Letters of several scripts in one word imitate another word. */
 const isImitation = (text: string) => /\p{Script=Latin}/u.test(text) && /(?!\p{Script=Latin})\p{L}/u.test(text);
