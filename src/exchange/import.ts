@@ -75,7 +75,7 @@ function importBundles(
       else timeZone = String(first.row.timeZone);
     }
     const [firstStored] = bundle.filter((line) => isStored(db, org, line));
-    // If the first row is there, which of a run is the run itself, all others are too.
+    // The first row of a run's bundle is the run, which was stored together with its parts.
     if (firstStored === first) {
       imported.there += bundle.length;
       continue;
@@ -119,11 +119,11 @@ function isStored(db: Db, org: OrgId, { lineNumber, type, row }: Line): boolean 
   const key = keyOf(type);
   if (key.length > 0 && !isPartOfRun(type)) {
     const where = key.map(([, { name }]) => `"${name}" = ?`).join(" and ");
-    // Only the organization, a part of each such key, is not in the file.
+    // The organization, a part of each such key, is not in the file.
     const values = key.map(([name]) => row[name] ?? org) as string[];
     return db.$client.query(`select 1 from ${table} where ${where}`).get(...values) !== null;
   }
-  // A part of a run without an ID is there if the run is.
+  // A part of a run that has no ID is there if the run is, which comes first in its bundle.
   if (!typesWithId.has(type)) return false;
   const ownerBy = (column: "id" | "slug", value: string) =>
     db.$client.query<{ org: string }, [string]>(`select org_id org from ${table} where ${column} = ?`).get(value)?.org;

@@ -27,7 +27,7 @@ function checkOf(type: RowType): TypeCheck<TSchema> {
 /** Reads the first line of a file. Throws bad_request if it isn't that of an export. */
 export function readHeader(file: string): Header {
   const [first] = textLinesOf(file).take(1);
-  // Reading the rows says where a file is truncated.
+  // If the file is truncated here, reading its rows says so.
   return first?.isWhole ? checkHeader(first.text) : { timeZone: null, omitted: [] };
 }
 

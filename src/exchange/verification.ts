@@ -98,7 +98,7 @@ function gradeOrNull(grade: () => Grade): Grade | null {
   try {
     return grade();
   } catch {
-    // Events that no agent of this version records.
+    // The file has events that no agent of this version records.
     return null;
   }
 }

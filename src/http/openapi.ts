@@ -185,7 +185,7 @@ function toOperation(operation: JsonObject, schemas: JsonObject): JsonObject {
 
 /** Moves the description from the schema to the parameter, where OpenAPI readers look for it. */
 function toParameter(parameter: JsonObject): JsonObject {
-  // A body has each schema that parameters share, so the copy of the parameter is dropped.
+  // Shared schemas of parameters are dropped here, since each of them is also in a body.
   const { description, ...schema } = share(parameter.schema ?? {}, {}) as JsonObject;
   const name = String(parameter.name);
   return {

@@ -28,7 +28,7 @@ function prepareFor({ $client }: Db, pool: Pool) {
   const ofPool = `pool = '${pool}' and state`;
   // The oldest job of each lane; then running jobs, as rows without an ID; and, if a requeued job is due, one row without an organization.
   // One statement reads all of them, because a second one would take as long again.
-  // A comparison of all columns before the last one seeks to the end of a lane; `+` keeps it one on columns of the index.
+  // The next lane begins after the last possible due time of this one. With `+`, SQLite seeks there by all columns of the index, not only the first.
   const overview = $client.prepare<QueueRow, [at: number]>(`
     with recursive lane as (
       select * from (select ${columns} from jobs where ${ofPool} = 'queued' order by org_id, host, available_at, jobs.id limit 1)

@@ -98,7 +98,7 @@ function untestedStanding(measures: (string | null)[], index: number): Cell["sta
 function toResults(runs: CellRuns[]) {
   const days = runs.flatMap(({ day }) => day ?? []);
   const failed = runs.flatMap((cell) => cell.failed);
-  // All in one point.
+  // With one time for all, there is one point.
   const [point] = pointsOf(() => 0, days, failed);
   const { n = 0, infraFailures = 0, score = null, successRate = null } = point ?? {};
   const values = (name: "seconds" | "costsUsd") => days.flatMap((day) => day[name]);

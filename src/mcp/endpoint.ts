@@ -54,16 +54,15 @@ export type Surface = {
 
 export type Endpoint = ReturnType<typeof createEndpoint>;
 
-/**
- * An authorized request. `isSingle`: the response is one JSON object. `resultMembers`: what replaces the placeholder in the response, once
- * a tool has returned it: the members of its result, as JSON.
- */
+/** An authorized request. */
 type IncomingMessage = {
   caller: Caller;
   supportsStreams: boolean;
   incoming: Request;
   method: Method | undefined;
+  /** The response is one JSON object. Then a tool's result is inserted as text in the end, since the SDKs take long to serialize it. */
   isSingle: boolean;
+  /** The members of that result as JSON, set once the tool has returned it. Until then, the response has a placeholder. */
   resultMembers?: string;
 };
 
@@ -72,7 +71,7 @@ const serverInfo = { name: "evald", title: "evald", version };
 const batchRevisions = new Set(["2024-11-05", "2025-03-26"]);
 const legacyRevisions = new Set([...batchRevisions, "2025-06-18", "2025-11-25"]);
 const maxBatch = 20;
-/** Lists never change while the service runs, so there are no change notifications. */
+/** Streams for notifications of changes, which never come: lists don't change while the service runs. */
 const maxSubscriptions = 16;
 
 /** An MCP endpoint over Streamable HTTP without sessions: each request is self-contained and gets its own server. */
@@ -170,8 +169,8 @@ export function createEndpoint(ctx: Context, surface: Surface) {
 const versionKey = "io.modelcontextprotocol/protocolVersion";
 
 /**
- * What `isLegacyRequest` returns for the usual requests, without validating them as a whole, which the server that gets them does anyway. null:
- * it has to decide.
+ * Whether a request is for the older SDK, by its shape. `isLegacyRequest` would also validate it as a whole, which its server does anyway. null: only
+ * `isLegacyRequest` can tell.
  */
 function isLegacyByShape(body: unknown, revision: string | null): boolean | null {
   const { jsonrpc, id, method, params, ...rest } = (body ?? {}) as Record<string, unknown>;

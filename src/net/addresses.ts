@@ -9,7 +9,9 @@ type Rule = {
   name: string | null;
   range: [Address, number] | null;
   isSingleAddress: boolean;
+  /** null: every port. */
   port: number | null;
+  /** Only of rules for the service itself: the loopback port on which it serves what is public. */
   publicPort: number | null;
 };
 

@@ -64,6 +64,7 @@ export function toGuardError(error: unknown, url: URL, hasResponse: boolean): Gu
   if (hasResponse && (code === "ECONNRESET" || code === "ERR_STREAM_PREMATURE_CLOSE"))
     return fail("protocol", "closed the connection before the response was complete");
   if (unreachableMessages[code]) return fail("unreachable", unreachableMessages[code]);
+  // Codes of zlib, of Brotli (which begin with ERR__) and of zstd.
   if (/^(Z_|ERR__|ERR_BROTLI|ERR_ZSTD|ZSTD_)/.test(code))
     return fail("protocol", `sent a compressed body that is damaged or truncated (${detail})`);
   return fail("protocol", `sent a response that is not valid HTTP (${detail})`);

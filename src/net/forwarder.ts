@@ -3,7 +3,7 @@ import https from "node:https";
 import { reasonOf } from "../errors.ts";
 import { type Client, endToEndHeaders, forwardToOwnServer, framingHeaders, refuse, serveProxy } from "./proxy.ts";
 
-/** Forwards requests to a unix socket to a URL of the operator, and the responses back. */
+/** Serves a unix socket, whose requests are forwarded to a URL of the operator, and the responses back. */
 export const forwardSocket = (socketPath: string, baseUrl: string): Promise<{ close(): Promise<void> }> =>
   serveProxy(socketPath, {
     onRequest: (client) =>

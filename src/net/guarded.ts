@@ -117,7 +117,7 @@ export function createGuard(options: GuardOptions): Guard {
     const { signal: callerSignal, timeoutMs = defaultTimeoutMs, maxBytes = defaultMaxBytes, cutsBody = false } = init;
     return withTimeout({ callerSignal, leftMs, timeoutMs, url }, async (signal): Promise<EditedAnswer> => {
       const addresses = proxy ? null : await resolve(realUrl, policy, lookup, signal);
-      // What may not be sent twice gets a connection that no host closes at that moment.
+      // What may not be sent twice gets a new connection: a host may close a kept-alive one at that moment.
       const isRepeatable = method === "GET" || method === "HEAD";
       const agent = (isRepeatable ? agents : freshAgents)[realUrl.protocol as keyof Agents];
       const wantsBody = (status: number, received: Headers) => findLocation(init, status, received) === null;

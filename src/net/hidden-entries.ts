@@ -110,7 +110,7 @@ type Link = { name: string; url: string; start: number; end: number };
 
 function linksIn(line: string): Link[] {
   const links: Link[] = [];
-  // The beginning of a text, and its end with the beginning of a URL.
+  // `[` begins the text of a link; `](` ends it and begins the URL.
   const marks = /\[|\]\(/g;
   let start = -1;
   for (let mark = marks.exec(line); mark !== null; mark = marks.exec(line)) {

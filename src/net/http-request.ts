@@ -61,7 +61,7 @@ export async function sendRequest(options: RequestOptions): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
   const stop = () => {
     request.destroy(signal.reason);
-    // Without a connection, the request reports it only when it has one.
+    // A request that waits for a connection reports the reason only once it has one.
     reject(signal.reason);
   };
   signal.addEventListener("abort", stop);
@@ -79,7 +79,7 @@ export async function sendRequest(options: RequestOptions): Promise<Answer> {
       return { status, headers, body: new Uint8Array() };
     }
     const body = await readBody(response, options);
-    // Bun treats a body without a length as complete when its own request is destroyed.
+    // Bun treats a body without a length as complete if its request was destroyed.
     signal.throwIfAborted();
     return { status, headers, body };
   } catch (error) {
@@ -121,7 +121,7 @@ export function openRequest({
     ...(addresses && { lookup: toLookup(addresses) }),
     ...(isSecure && { rejectUnauthorized: true, servername: isIP(hostname) ? "" : hostname }),
   });
-  // A proxy limits the time of its own connection; here it is that of the TLS handshake.
+  // The time to connect is limited. Through a proxy, which limits that itself, it is the time of the TLS handshake.
   request.once("socket", (socket) => {
     const isHandshaking = isSecure && "secureConnecting" in socket && socket.secureConnecting === true;
     if (!socket.connecting && !isHandshaking) return;

@@ -143,8 +143,8 @@ export function compileMapping(hosts: readonly MappedHost[]): Mapping {
         .filter(({ target, prefix }) => target.origin === received.origin && isUnder(received.pathname, prefix))
         // The entry of the current URL comes first, then the most specific one.
         .sort((a, b) => Number(b === currentEntry) - Number(a === currentEntry) || b.prefix.length - a.prefix.length);
-      // A server behind a prefix-stripping proxy sends paths without the prefix.
       const [candidate] = candidates;
+      // A server behind a prefix-stripping proxy sends paths without the prefix.
       const entry = candidate ?? (currentEntry?.target.origin === received.origin ? currentEntry : null);
       if (!entry) return received;
       const origin = entry === currentEntry ? current.origin : entry.origin;

@@ -74,7 +74,7 @@ export async function forward(client: Client, upstream: http.ClientRequest, hook
   const { promise, resolve, reject } = Promise.withResolvers<UpstreamAnswer>();
   const onAbort = () => {
     upstream.destroy(signal.reason);
-    // Without a connection, the request reports it only when it has one.
+    // A request that waits for a connection reports the reason only once it has one.
     reject(signal.reason);
   };
   upstream.once("response", (response) => resolve({ response, socket: null, head: Buffer.alloc(0) }));
@@ -102,7 +102,7 @@ export async function forward(client: Client, upstream: http.ClientRequest, hook
       client.socket.write(toHead(response, { ...headers, connection: "close" }));
       await pipeline(response, createChunkMeter("in", hooks), client.socket, { signal });
     }
-    // When Bun's own request is destroyed, it treats a body without a length as complete.
+    // Bun treats a body without a length as complete if its request was destroyed.
     signal.throwIfAborted();
   } finally {
     signal.removeEventListener("abort", onAbort);

@@ -1,6 +1,7 @@
 import http from "node:http";
 import https from "node:https";
 import type net from "node:net";
+import { isIPv6 } from "node:net";
 import tls from "node:tls";
 import { GuardError, type GuardErrorKind } from "./failure.ts";
 import { openTunnel, TunnelRefused } from "./tunnel.ts";
@@ -21,7 +22,7 @@ export const failureMessageHeader = "evald-failure-message";
 export function createTunnelAgents(proxy: TunnelProxy, options: http.AgentOptions): Agents {
   const createConnector =
     (wrap: (socket: net.Socket, target: Target) => net.Socket) => (target: Target, done: Done) => {
-      openTunnelTo(proxy, `${target.host}:${target.port}`).then((socket) => {
+      openTunnelTo(proxy, target).then((socket) => {
         done(null, wrap(socket, target));
         // A host may answer before it is asked, and the request listens only on the next tick.
         setImmediate(() => socket.resume());
@@ -41,9 +42,8 @@ type Target = tls.ConnectionOptions & { host: string; port: number };
 type Done = (error: Error | null, socket?: net.Socket) => void;
 
 /** Resolves to a paused socket, once the host is connected. Throws GuardError. */
-async function openTunnelTo({ path, token }: TunnelProxy, name: string): Promise<net.Socket> {
-  // A host is an IPv6 address if it has a colon before that of the port.
-  const target = name.replace(/^(?!\[)(.*:.*)(:\d+)$/, "[$1]$2");
+async function openTunnelTo({ path, token }: TunnelProxy, { host, port }: Target): Promise<net.Socket> {
+  const target = `${isIPv6(host) ? `[${host}]` : host}:${port}`;
   try {
     return await openTunnel({ path, target, authorization: `Bearer ${token}` });
   } catch (error) {
