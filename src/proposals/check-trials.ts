@@ -54,6 +54,7 @@ const zip = (checks: DeclaredCheck[], trials: Trial[]): [DeclaredCheck, Trial][]
 function reasonNotRun(checks: DeclaredCheck[], trials: Map<DeclaredCheck, Trial>): string | null {
   for (const check of checks) {
     const trial = trials.get(check);
+    // Only such requests are not tried.
     if (trial === undefined) return "its request may change something";
     if (trial.notRun !== null) return trial.notRun;
   }

@@ -24,7 +24,7 @@ export function withoutPrivateKeys(text: string): string {
   return [...cleanParts, parts.at(-1)].join("");
 }
 
-/** The beginning of a key, with which a text of a stream ended: how many of its lines may follow, or the part of its marker that was there. */
+/** A text of a stream may end within a key, of which so many lines may follow, or within the marker that starts one, of which this was there. */
 type OpenKey = { lines: number } | { markerStart: string };
 
 /**

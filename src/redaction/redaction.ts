@@ -46,7 +46,7 @@ function findParameterEnd(separator: string, value: string): number {
   return /^%3D/i.test(separator) ? value.search(/[&;#]|%26|%23/i) : -1;
 }
 
-/** Values of variables, settings, headers and parameters that are named as secrets. A value that is kept may contain another. */
+/** Values of variables, settings, headers and parameters that are named as secrets. */
 function withoutNamedSecrets(text: string): string {
   let output = "";
   let doneUntil = 0;
@@ -58,6 +58,7 @@ function withoutNamedSecrets(text: string): string {
     const end = from + value.length;
     const before = text.slice(Math.max(0, match.index - 30), match.index);
     const after = text.slice(end, end + 9);
+    // A value that is kept may contain another name.
     namedShape.lastIndex = from;
     if (value.length < minValueLength || !isNamedSecret({ before, name, separator, value, after })) continue;
     output += text.slice(doneUntil, from) + redactedText;

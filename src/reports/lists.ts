@@ -40,7 +40,7 @@ export function listReports(
   const byScore = sort === "score" || sort === "-score";
   const whereBy = (index: { byPrompt: boolean; byAgent: boolean }) =>
     conditionOf(ctx, org, { ...filter, scope }, { ...index, byScore });
-  // Read in order from an index until the page is full, before whole rows are read.
+  // Read in order from an index until the page is full, before whole rows are read. That of a prompt is only as fast without further filters.
   const pageIds = ctx.db
     .select({ id: reports.id })
     .from(reports)
@@ -53,6 +53,7 @@ export function listReports(
   const isLast = rows.length < limit && (rows.length > 0 || offset === 0);
   if (isLast) return { items: rows, total: offset + rows.length };
   if (hasOnlyCountedFilters) return { items: rows, total: countReports(ctx, org, { promptId, status }) };
+  // Counting reads all entries of an index, of which a prompt has the fewest.
   const where = whereBy({ byPrompt: true, byAgent: promptId === undefined });
   return { items: rows, total: ctx.db.select({ n: count() }).from(reports).where(where).get()?.n ?? 0 };
 }

@@ -49,7 +49,7 @@ export function getTimeline(ctx: Context, session: StoredSession): Promise<Timel
   return timeline;
 }
 
-/** The failures as grading counts them, from only the events and fields that this takes. */
+/** The failures as grading counts them, from what tells them: failed events and milestones, and the main fields of calls and successful checks. */
 async function failuresOf(ctx: Context, stored: StoredSession) {
   const { seq, type, data } = sessionEvents;
   const needsAllFields = or(sql`${hasFailed} = 1`, eq(type, "milestone"));

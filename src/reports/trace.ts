@@ -42,7 +42,7 @@ export function getSession({ db }: Context, org: OrgId, slug: string): StoredSes
   // The run belongs to the organization, like its report. Another condition would keep SQLite from counting by the
   // index alone.
   const whereEvents = and(eq(sessionEvents.runId, runId), eq(sessionEvents.attempt, attempt));
-  // The oldest entry is removed first.
+  // Events are deleted oldest first: without the first one, the session is incomplete.
   const first = db
     .select({ seq: sessionEvents.seq })
     .from(sessionEvents)

@@ -82,6 +82,7 @@ function announceEvaluation(ctx: Context, tx: Tx, { orgId, promptId, evalRequest
     prompt: toPromptEvent(tx, promptId),
     reports: evaluationRuns.flatMap(({ report }) => (report ? [toReportEvent(ctx.baseUrl(), report)] : [])),
   }));
+  // Only `score.changed` follows from it, so the return above may leave it out.
   ctx.signals.evaluationEnded.emit({ tx, org: orgId as OrgId, promptId });
 }
 

@@ -76,9 +76,9 @@ function upperTail(k: number, n: number, p: number): number {
 function changeToShow(gates: NullBlock[], within: number, { runs, level }: GateDesign): number {
   // The 80 % quantile of the normal distribution.
   const z = 0.8416212335729143;
-  const errors = solve((size) => powerOfErrors(size, 2 * runs - 2, level) - 0.8, 40);
+  const changeInErrors = solve((size) => powerOfErrors(size, 2 * runs - 2, level) - 0.8, 40);
   const error = Math.sqrt((2 * within) / runs);
   const squares = gates.map(({ a, b }) => (mean(b) - mean(a)) ** 2);
   const total = Math.max(error, squares.length === 0 ? 0 : Math.sqrt(mean(squares)));
-  return Math.max(errors * error + z * (total - error), threshold + z * total);
+  return Math.max(changeInErrors * error + z * (total - error), threshold + z * total);
 }
