@@ -107,6 +107,7 @@ function isReached({ task, outcome, score, scope, failureCause, ...run }: SuiteR
 function toResult(suite: Suite, members: Member[], runsOf: (member: Member | undefined) => SuiteRunRow[]) {
   const slots = suite.slots.map(({ slot }) => {
     const membersOfSlot = members.filter((each) => each.slot === slot);
+    // The newest one, a changed one only if there is no other.
     const member = membersOfSlot.findLast(({ isChanged }) => !isChanged) ?? membersOfSlot.at(-1);
     return { slot, member, all: runsOf(member) };
   });

@@ -110,21 +110,21 @@ export function getTrends(ctx: Context, org: OrgId, filter: TrendFilter, newestC
       ? end - defaultDays[interval] * dayMs
       : Math.min(end, toInstant("since", filter.since, timeZone));
   const start = startOf(Math.max(requestedStart, end - maxPoints * maxDaysPerPoint[interval] * dayMs));
+  const isCut = requestedStart < start;
   if (filter.promptId !== undefined && filter.tag !== undefined) throw badRequest("Pass promptId or tag, not both.");
   if (interval === "eval" && filter.promptId === undefined)
     throw badRequest("Invalid interval: eval needs promptId. Set promptId, or use day, week or month.");
   const dayOf = interval === "day" ? startOf : createStartOf("day", timeZone);
-  const compute = () =>
-    computeTrends(ctx, org, filter, newestChange, { requestedStart, start, end, timeZone, startOf, dayOf });
+  const compute = () => computeTrends(ctx, org, filter, newestChange, { start, isCut, end, timeZone, startOf, dayOf });
   // Except for evaluations, the result is the same until the next day begins.
-  const cacheKey = ["trends", org, filter, newestChange, requestedStart < start, start, dayOf(end - 1), timeZone];
+  const cacheKey = ["trends", org, filter, newestChange, isCut, start, dayOf(end - 1), timeZone];
   return interval === "eval" ? compute() : cachedResult(db, cacheKey, compute);
 }
 
-/** Epoch ms. `requestedStart`: the start before the limit of points. */
+/** Epoch ms. `isCut`: an earlier start was requested, for which there would be too many points. */
 type Span = {
-  requestedStart: number;
   start: number;
+  isCut: boolean;
   end: number;
   timeZone: string;
   startOf: (at: number) => number;
@@ -138,7 +138,7 @@ function computeTrends(
   newestChange: ComparedChange | null,
   span: Span,
 ): Trends {
-  const { requestedStart, start, timeZone, startOf, dayOf } = span;
+  const { start, timeZone, startOf, dayOf } = span;
   const ids = promptsOf(ctx, org, filter);
   const { failed, days } = readScoreDays(ctx, org, ids, [start, span.end], dayOf);
   // Across several prompts, contexts are ignored, because each prompt has its own.
@@ -179,7 +179,7 @@ function computeTrends(
     changes,
     series: [...Map.groupBy(allDays, seriesKeyOf).values()].map(summarizeSeries),
     timeZone,
-    nextUntil: nextUntil ?? (requestedStart < start ? toIso(start) : null),
+    nextUntil: nextUntil ?? (span.isCut ? toIso(start) : null),
   };
 }
 

@@ -270,6 +270,7 @@ type RowProps = {
   values: URLSearchParams | undefined;
 };
 
+/** `demand`: from what agents looked for and didn't find, which is not on a line of the docs. */
 const authorLabels: Record<TaskProposal["by"], string> = {
   rules: "",
   model: "by a model",
