@@ -157,7 +157,11 @@ export function createService(options: ServiceOptions) {
     /** Prepares in advance what the next run needs. */
     prepare(): void {
       options.standby?.start(local, config.concurrency);
-      if (!workers) void local.findSandbox().then((sandbox) => warnWithoutSandbox(log, sandbox));
+      if (!workers)
+        void local.findSandbox().then(
+          (sandbox) => warnWithoutSandbox(log, sandbox),
+          (error) => log.warn({ err: error }, "could not check the sandbox; the next run tries again"),
+        );
       // The first run that needs it reports errors.
       if (config.agentModel !== null) local.prepare();
     },

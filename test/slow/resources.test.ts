@@ -115,6 +115,16 @@ describe("connections with an endless request", () => {
   }, 300_000);
 });
 
+test("a sandbox that can't be checked is a warning in the log, and the service stays", async () => {
+  const cwd = emptyFolder();
+  await furnish(cwd);
+  const service = await serve({ cwd, env: { EVALD_LOG_LEVEL: "warn", TMPDIR: join(cwd, "missing") } });
+  const line = (await service.said(/^\{.*check the sandbox.*$/m))[0];
+  expect(JSON.parse(line)).toMatchObject({ level: 40, err: { code: "ENOENT" } });
+  expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
+  expect(await service.stop()).toBe(0);
+});
+
 describe("clients that stop reading large sessions", () => {
   const organizations = isLong ? 5 : 1;
   const perOrg = 200;

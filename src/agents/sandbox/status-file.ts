@@ -1,4 +1,4 @@
-import { closeSync, mkdtempSync, openSync, readSync, rmSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, readSync, rmdirSync, unlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -7,10 +7,14 @@ const maxBytes = 4096;
 /** Opens a file without a name, to which bubblewrap reports the exit code of a command (`--json-status-fd`). */
 export function openStatusFile(): number {
   const folder = mkdtempSync(join(tmpdir(), "evald-status-"));
+  const path = join(folder, "status");
   try {
-    return openSync(join(folder, "status"), "w+", 0o600);
+    const file = openSync(path, "w+", 0o600);
+    unlinkSync(path);
+    return file;
   } finally {
-    rmSync(folder, { recursive: true });
+    // Unlike a recursive removal, this needs no descriptor, so nothing is left if there are none.
+    rmdirSync(folder);
   }
 }
 
