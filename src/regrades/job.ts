@@ -67,6 +67,7 @@ async function regradeBatch(ctx: Context, lease: Lease, stop: AbortSignal): Prom
     for (const { report, run } of page) {
       const { result, write } = await regradeReport(ctx, { report, run, regrade, methodology, lease, stop });
       progress = { ...progress, cursor: report.id, [result]: progress[result] + 1 };
+      // A judgment cost money, so it is saved at once.
       if (write || regrade.judge !== null || performance.now() - savedAt > saveMs) {
         const current = progress;
         await storeUnderLease(ctx, lease, (tx) => {

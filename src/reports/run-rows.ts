@@ -150,9 +150,7 @@ const runsByIds = statement((db) =>
 /** `before`: only runs older than the one with this ID. */
 type PublishedFilter = { matches?: (run: PublishedRun) => boolean; before?: string; batchSize?: number };
 
-/**
- * The newest published runs of a prompt on the live docs that match, up to a maximum number. Reads at most 1,000, in batches.
- */
+/** The newest published runs of a prompt on the live docs that match, up to a maximum number. Reads at most 1,000, in batches. */
 export function listPublished(
   ctx: Context,
   org: OrgId,

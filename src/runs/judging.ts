@@ -66,6 +66,7 @@ export async function judgeSession(
   store({ type: "milestone", name: "judging", detail: toJudgingDetail(judge.model, task.goal) });
   // Store this before spending money: from here on the agent does not run again.
   await writer.close(stop);
+  // The session may be that of an earlier attempt, which didn't pay for this.
   const onEvent = (event: AgentEvent) =>
     store(event.type === "usage" && lease.attempt !== session.attempt ? { ...event, paidBy: lease.attempt } : event);
   try {

@@ -105,9 +105,7 @@ export function listRunsByPrefix(ctx: Context, org: OrgId, text: string, limit: 
 export const listUnfinishedRuns = (ctx: Context, org: OrgId, limit: number): RunListItem[] =>
   select(ctx, and(eq(runs.orgId, org), isNull(runs.completedAt)), { limit });
 
-/**
- * Selects runs with their requests. `byTrigger`: SQLite reads the requests first, else the runs: it keeps the order of a cross join.
- */
+/** Selects runs with their requests. SQLite keeps the order of a cross join: with `byTrigger`, it reads the requests first, else the runs. */
 function select(
   ctx: Context,
   where: SQL | undefined,

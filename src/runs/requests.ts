@@ -127,6 +127,7 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
   recordEval(ctx, org, prompt, { id: evalRequestId, createdAt, runs: runIds.length }, input);
   const host = firstHost(task.startUrls, compileMapping(parsedUrlMap));
   for (const { id, agentIndex, agent, model, options } of agentRuns) {
+    // Of several agents, a retry of the run uses only its own.
     const chosen = agents.length > 1 ? { agent, model: model ?? undefined } : chosenAgentOf(input);
     insertPending(ctx, tx, host, {
       id,
