@@ -62,7 +62,7 @@ export function browserTools(
   const { urlMap, limits } = task;
   const { program, egress } = resources;
   const relay = openRelay?.(egress, () => browser.callId) ?? null;
-  const openProxy = async () => (relay ? await (await relay.open()).toBrowserProxy() : egress);
+  const openProxy = async () => (relay ? (await relay.open()).toBrowserProxy() : egress);
   const driver = createBrowserDriver({ program, openProxy, memoryBytes: limits.memoryBytes, urlMap, signal });
   const hosts = createHostList({ ...hostUrlsOf(task), operatorHosts });
   const browser: Browser = { driver, hosts, signal, tree: null, screenshots: 0, callId: null };

@@ -1,4 +1,4 @@
-import { createHash, X509Certificate } from "node:crypto";
+import { createHash } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCertificates } from "../sandbox/surroundings.ts";
@@ -17,7 +17,8 @@ export async function writeCertificates(folder: string, certificate: string): Pr
   return paths;
 }
 
-const toDer = (pem: string): Buffer => new X509Certificate(pem).raw;
+/** What is between the lines that mark a certificate. */
+const toDer = (pem: string): Buffer => Buffer.from(pem.replace(/-----.*?-----/g, ""), "base64");
 
 /** The password that Java expects of its list of authorities. */
 const keyStorePassword = "changeit";

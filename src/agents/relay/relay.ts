@@ -46,7 +46,7 @@ export type Relay = {
    */
   toProxy(callId?: string): SandboxProxy;
   /** The same for a browser. */
-  toBrowserProxy(): Promise<BrowserProxy>;
+  toBrowserProxy(): BrowserProxy;
   /** Disconnects every program. */
   [Symbol.asyncDispose](): Promise<void>;
 };
@@ -60,7 +60,7 @@ export async function openRelay(options: RelayOptions): Promise<Relay> {
   const { folder, egress, task, reader, report, now, findCurrentCallId = () => null, secrets = {} } = options;
   const relayFolder = mkdtempSync(join(folder, "relay-"));
   const socketPath = join(relayFolder, "socket");
-  const authority = await createAuthority(now);
+  const authority = createAuthority(now);
   const certificates = await writeCertificates(relayFolder, authority.certificate);
   const hosts = runHostsOf(task, hostUrlsOfSecrets(secrets));
   const mapping = createMapping(task.urlMap);
@@ -101,7 +101,7 @@ export async function openRelay(options: RelayOptions): Promise<Relay> {
       hosts: hosts.names,
       routes: hosts.routes,
     }),
-    toBrowserProxy: async () => ({ path: socketPath, token: egress.token, trustedKey: await authority.keyDigest() }),
+    toBrowserProxy: () => ({ path: socketPath, token: egress.token, trustedKey: authority.keyDigest }),
     async [Symbol.asyncDispose]() {
       for (const socket of tunnels.sockets) socket.destroy();
       await server.close();

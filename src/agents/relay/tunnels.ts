@@ -81,17 +81,17 @@ function credentialsOf(
 }
 
 /** Accepts the requests in a tunnel, after the TLS handshake if its scheme is https. */
-async function acceptInside(tunnels: Tunnels, socket: net.Socket, tunnel: Tunnel): Promise<void> {
-  const inner = tunnel.scheme === "https" ? await decrypt(socket, tunnel.host, tunnels.authority) : socket;
+function acceptInside(tunnels: Tunnels, socket: net.Socket, tunnel: Tunnel): void {
+  const inner = tunnel.scheme === "https" ? decrypt(socket, tunnel.host, tunnels.authority) : socket;
   if (inner !== socket) track(tunnels, inner);
   tunnels.tunnelByConnection.set(inner, tunnel);
   tunnels.accept(inner);
 }
 
-async function decrypt(socket: net.Socket, host: URL, authority: Authority): Promise<tls.TLSSocket> {
+function decrypt(socket: net.Socket, host: URL, authority: Authority): tls.TLSSocket {
   const hostname = host.hostname.replace(/^\[|\]$/g, "");
   const aliases = isLoopback(host.hostname) ? ["localhost", "127.0.0.1", "::1"] : [];
-  const leaf = await authority.leafOf([...new Set([hostname, ...aliases])]);
+  const leaf = authority.leafOf([...new Set([hostname, ...aliases])]);
   return new tls.TLSSocket(socket, { isServer: true, ...leaf, ALPNProtocols: ["http/1.1"] });
 }
 
