@@ -3,8 +3,11 @@ import { type AgentProcess, startProcess } from "./process.ts";
 import type { AgentCommand, ProcessAccess } from "./sandbox/agent-command.ts";
 import { closeStatusFile } from "./sandbox/status-file.ts";
 
-/** How long no run may have started before the next process is started, so that it takes nothing from runs that start. */
-const quietMs = 500;
+/**
+ * How long no run may have started before the next process is started, so that it takes nothing from runs that start. Sessions of agents with a
+ * model take longer to start, and longer until the next one starts.
+ */
+const quietMs = { rules: 500, model: 2_000 };
 
 /** Releases what was opened for a command that is not run. */
 async function discard({ group, status }: Omit<AgentCommand, "argv">): Promise<void> {
@@ -48,7 +51,7 @@ export function createStandby<Needs extends ProcessAccess>(
 
   function fillLater(): void {
     clearTimeout(timer);
-    if (size > 0) timer = setTimeout(fill, quietMs).unref();
+    if (size > 0) timer = setTimeout(fill, quietMs[kind]).unref();
   }
 
   /**

@@ -16,6 +16,8 @@ type Times = { first: number; after: number; whole: number };
 type Side = "ours" | "floor";
 
 const repeats = 3;
+/** Time after a session in which the service starts the process that waits for the next one. That would take from whichever session is next. */
+const pauseMs = 3_000;
 /** Sessions in progress, and busy programs of others, beside a session on the busy machine. */
 const besides = { sessions: 4, programs: 2 };
 const cache = process.env.EVALD_AGENTS_CACHE ?? join(process.env.HOME ?? "", ".cache", "evald-agents");
@@ -204,6 +206,7 @@ export async function benchAgents({ start, row, folder, env, executable }: Sessi
       await ofService(promptId, name, null);
     }
     for (let i = 0; i < repeats; i++) {
+      await Bun.sleep(pauseMs);
       times.floor.push(await ofBare(preset, name));
       times.ours.push(await ofService(promptId, name, gets));
     }
