@@ -78,10 +78,11 @@ export function startProcess(
     if (method === "ask") signalGroup("SIGTERM");
     const isInTime = await settlesWithin(child.exited, graceMs);
     signalGroup("SIGKILL");
-    await killMarked(`${markVariable}=${id}`, startedAt);
+    // Nothing that it started can leave its control group. Without one, all processes of the machine are searched.
+    if (group) await group.remove();
+    else await killMarked(`${markVariable}=${id}`, startedAt);
     await child.exited;
     await settlesWithin(stderr.ended, graceMs);
-    await group?.remove();
     if (status !== null) hasRun = closeStatusFile(status);
     if (!isInTime) return null;
     return child.signalCode ? `was killed by ${child.signalCode}` : `exited with code ${child.exitCode}`;

@@ -49,8 +49,10 @@ export function createCodingAgent(preset: Preset, { path }: { path: string }): A
       // Loaded when it runs. The service itself only needs its description.
       const { runSession } = await import("./session.ts");
       const { mountWorkspace } = await import("../sandbox/workspace.ts");
+      const { prepareToJoinGroups } = await import("../sandbox/control-group.ts");
       const channel = createChannel<AgentEvent>();
       const work = async () => {
+        prepareToJoinGroups();
         await using mounted = await mountWorkspace(task, context);
         const { version } = describe();
         await runSession({ preset, path, version }, task, mounted.context, channel.push);

@@ -1,4 +1,5 @@
 import { chownSync, existsSync, rmdirSync, writeFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { LimitHit, SandboxLimits } from "./bounds.ts";
 import { cpuFolder, cpuWeights, enableCpuController, setCpuWeight } from "./cpu-groups.ts";
@@ -86,7 +87,7 @@ export function createDelegatedCgroup(uid: number | null): DelegatedCgroup | nul
     folders,
     lowerPriority: () =>
       [...folders, ...cpu].filter((folder) => setCpuWeight(folder, cpuWeights.sessionInProgress)).length > 0,
-    remove: () => removeAll([...folders.flatMap((folder) => [...groupsBelow(folder), folder]), ...cpu]),
+    remove: () => removeAll(() => [...folders.flatMap((folder) => [...groupsBelow(folder), folder]), ...cpu]),
   };
 }
 
@@ -101,6 +102,17 @@ function createCpuGroup(name: string): string[] {
   } catch {
     return [];
   }
+}
+
+/**
+ * Lets processes that join a group in the next few milliseconds do so at once. The first one in a while waits for about 10 ms until the kernel has
+ * stopped all others that start or end processes (RCU). Here, another thread waits: it joins the group that this process is in already.
+ */
+export async function prepareToJoinGroups(): Promise<void> {
+  const [folder] = [...prepareParents("cgroup", "memory"), ...prepareParents("cgroup2", "")];
+  if (folder === undefined) return;
+  // Where this process can't create groups, it can't join this one either.
+  await writeFile(join(folder, "cgroup.procs"), "0").catch(() => {});
 }
 
 /** In version 2, the CPU weight of a command, where the process that runs it has 100. */
@@ -127,15 +139,16 @@ function firstSuccess<T>(attempts: (() => T | null)[]): T | null {
 }
 
 /** Together with the pauses between them, about a second. */
-const maxRemovals = 44;
+const maxRemovals = 52;
 const maxPauseMs = 25;
 
-/** Removes groups and kills what is left in them. */
-async function removeAll(folders: string[]): Promise<void> {
+/** Removes groups and kills what is left in them. They are listed at each try: what is left may create more. */
+async function removeAll(listFolders: () => string[]): Promise<void> {
   for (let failures = 0; failures < maxRemovals; failures++) {
     // The last process is gone within milliseconds, as a rule, and a report waits for it.
-    if (failures > 0) await Bun.sleep(Math.min(maxPauseMs, 2 ** (failures - 1)));
+    if (failures > 0) await Bun.sleep(Math.min(maxPauseMs, failures));
     try {
+      const folders = listFolders();
       // If bubblewrap was killed while it started, the process that it had just started may have survived.
       for (const folder of folders) killGroup(folder);
       for (const folder of folders.filter((path) => existsSync(path))) rmdirSync(folder);
@@ -160,6 +173,6 @@ function toCgroup(folders: string[], { memoryBytes, processes }: SandboxLimits):
         : null;
     },
     kill: () => folders.forEach(killGroup),
-    remove: () => removeAll(folders),
+    remove: () => removeAll(() => folders),
   };
 }
