@@ -6,7 +6,7 @@ import { runHostsOf } from "./relay/run-hosts.ts";
 import { type PreparedWorkspace, prepareWorkspace } from "./sandbox/prepare-workspace.ts";
 import type { SandboxProxy } from "./sandbox/sandbox.ts";
 import { copyWorkspace } from "./sandbox/workspace.ts";
-import { diffWorkspace } from "./sandbox/workspace-diff.ts";
+import { type OpenDiff, openDiff } from "./sandbox/workspace-diff.ts";
 import type { Task } from "./task.ts";
 
 const diffName = "workspace.diff";
@@ -56,12 +56,13 @@ function proxyOf({ setupEgress }: SandboxResources, task: Task): SandboxProxy | 
   return { ...setupEgress, hosts: names, routes };
 }
 
+/** Prepares to compare the workspace with what it held when the agent started. */
+export const openWorkspaceDiff = ({ task, context }: AgentSession, sandbox: SandboxResources): OpenDiff =>
+  openDiff(sandbox.workspace, baselineOf(sandbox), task.limits, context.signal);
+
 /** Reports how the agent changed its workspace, with the diff as an artifact, or nothing if it changed nothing. */
-export async function reportWorkspaceDiff(
-  { task, context, report }: AgentSession,
-  sandbox: SandboxResources,
-): Promise<void> {
-  const diff = await diffWorkspace(sandbox.workspace, baselineOf(sandbox), task.limits, context.signal);
+export async function reportWorkspaceDiff({ report }: AgentSession, { compare }: OpenDiff): Promise<void> {
+  const diff = await compare();
   if ("problem" in diff) {
     // What an agent left may be impossible to compare, such as a pipe that nothing writes to. That doesn't spoil its session.
     report({ type: "milestone", name: "workspace_changed", detail: { files: null, problem: diff.problem } });

@@ -1,4 +1,5 @@
 import { settlesWithin } from "../../deadline.ts";
+import { lazy } from "../../once.ts";
 import {
   type AgentContext,
   type AgentEvent,
@@ -16,7 +17,7 @@ import { bridgePorts } from "../sandbox/bridge.ts";
 import { diskFull } from "../sandbox/command.ts";
 import { runSandboxed } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
-import { reportWorkspaceDiff, setUpWorkspace } from "../workspace-setup.ts";
+import { openWorkspaceDiff, reportWorkspaceDiff, setUpWorkspace } from "../workspace-setup.ts";
 import type { RunningAgent } from "./acp.ts";
 import type { ClientCommand } from "./acp-client.ts";
 import { applyOptions } from "./agent-options.ts";
@@ -53,8 +54,13 @@ const loginInSandbox = "/opt/agent/login";
  * A link keeps the login out of the workspace, which other sandboxes see.
  */
 const launchScript = `
-make_folder_of() { mkdir -p "$HOME/$(dirname "$1")"; }
-mkdir -p "$HOME"
+make_folder() { [ -d "$HOME/$1" ] || mkdir -p "$HOME/$1"; }
+make_folder_of() {
+  case $1 in
+    */*) make_folder "\${1%/*}" ;;
+    *) make_folder "" ;;
+  esac
+}
 if [ -n "$1" ]; then
   make_folder_of "$1"
   cat >"$HOME/$1"
@@ -73,6 +79,7 @@ while [ "$1" != -- ]; do
   shift 2
 done
 shift
+make_folder ""
 exec "$@"`;
 
 /** A coding agent that is installed on this machine. `path`: where its program is searched for. Its version names the program's and the preset's. */
@@ -125,6 +132,12 @@ export async function runSession(
     detectContext(body);
   };
   const record = startRecord(model.socketPath, { ...reportModelCalls(reporter), onRequest });
+  let cancelDiff = () => {};
+  const openDiff = lazy(() => {
+    const diff = openWorkspaceDiff(session, sandbox);
+    cancelDiff = diff.cancel;
+    return diff;
+  });
   try {
     const findCurrentCallId = () => waitForCurrentCallId(reporter, record);
     const { openRelay } = await import("../relay/relay.ts");
@@ -151,7 +164,7 @@ export async function runSession(
       runSandboxed({ ...sandboxRun, argv, env: { ...variables, ...env }, sockets: { egress: relay.toProxy() } });
     const { ending, claimedUsd } = await endUnlessReplaced(preset, path, program, async () => {
       const runningAgent = { process: agentProcess, startCommand };
-      const { result, wait } = await readUntilEnd(runningAgent, task, record, reporter, send);
+      const { result, wait } = await readUntilEnd(runningAgent, task, record, reporter, send, openDiff);
       context.signal.throwIfAborted();
       // Nothing is read after the end.
       output.close();
@@ -162,9 +175,10 @@ export async function runSession(
     if (claimedUsd !== null) send({ type: "milestone", name: "agent_usage", detail: { costUsd: claimedUsd } });
     const shortage = toShortage(meter.read());
     if (shortage) send(shortage);
-    await reportWorkspaceDiff(session, sandbox);
+    await reportWorkspaceDiff(session, openDiff());
     send({ type: "end", ...(await decideEnding(ending, session)) });
   } finally {
+    cancelDiff();
     output.close();
     await record.close();
   }
@@ -266,13 +280,14 @@ function toSandboxCommand(
   return { command, variables: toVariables(systemPath) };
 }
 
-/** Sends the prompt to the agent and reads its output until it ends, exits or waits. Then kills everything it started. */
+/** Sends the prompt to the agent and reads its output until it ends, exits or waits. Then kills everything it started. `onEnd` is called once that begins, which takes a while. */
 async function readUntilEnd(
   agent: RunningAgent,
   task: Task,
   record: ModelRecord,
   reporter: SessionReporter,
   send: (event: AgentEvent) => void,
+  onEnd: () => void,
 ): Promise<{ result: ProgramResult; wait: Wait | null }> {
   const { process: agentProcess } = agent;
   const { preset, printed } = reporter;
@@ -284,6 +299,7 @@ async function readUntilEnd(
     const outcome = await Promise.race([reading, silence.waits]);
     const [result, wait] = typeof outcome === "string" ? [unfinishedResult, outcome] : [outcome, null];
     if (wait || result.hasReportedEnd) agentProcess.kill();
+    onEnd();
     const { exitCode, limit, hasRun, wasDiskFull } = await agentProcess.ended;
     await Promise.all([output.stderr, reading]);
     const hasCalled = reporter.callCount > 0 || record.callCount > 0;

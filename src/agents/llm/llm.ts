@@ -7,7 +7,7 @@ import { createReader } from "../reader.ts";
 import { createRelayOpener } from "../relay/relay-opener.ts";
 import { mountWorkspace } from "../sandbox/workspace.ts";
 import type { Task } from "../task.ts";
-import { reportWorkspaceDiff, setUpWorkspace } from "../workspace-setup.ts";
+import { openWorkspaceDiff, reportWorkspaceDiff, setUpWorkspace } from "../workspace-setup.ts";
 import { browserTools, type OpenRelay } from "./browser.ts";
 import { createChannel } from "./channel.ts";
 import { defaultMaxChars, findSmallerLimit, removeOldResults } from "./context-window.ts";
@@ -137,7 +137,7 @@ async function runSession(
   const ending = await converse(conversation, { reportStart, report: countAndReport, signal });
   const shortage = toShortage(meter.read());
   if (shortage) report(shortage);
-  if (sandbox && progress.hasWritten) await reportWorkspaceDiff(session, sandbox);
+  if (sandbox && progress.hasWritten) await reportWorkspaceDiff(session, openWorkspaceDiff(session, sandbox));
   // Success checks may have secrets, so nothing that the agent started may still run.
   await mcp?.[Symbol.asyncDispose]();
   report({ type: "end", ...(await decideEnding(ending, session)) });

@@ -13,7 +13,8 @@ export type Command = {
   argv: string[];
   /** Directory mounted at /workspace; a temporary one in memory if undefined. */
   workspace?: Workspace;
-  stdin?: string | Uint8Array;
+  /** Once it is known what it is. */
+  stdin?: string | Uint8Array | Promise<string>;
   /** Further environment variables. */
   env?: Record<string, string>;
   /** Further files of the machine, read-only inside. */
@@ -26,6 +27,8 @@ export type Command = {
   onOutput?: (bytes: Uint8Array, stream: "stdout" | "stderr") => void;
   /** Called once when the workspace is nearly full. */
   onNear?: SandboxRun["onNear"];
+  /** Whether to return when the command has exited, without waiting until nothing of its sandbox is left. */
+  returnsEarly?: true;
   signal: AbortSignal;
 };
 
@@ -40,7 +43,8 @@ export type CommandEnd = {
 };
 
 /** Runs one command in a sandbox of its own until it exits, reaches a limit or times out. Throws what `signal` carries, and an AgentFailure if the sandbox could not start, or if the command failed on a full disk. */
-export async function runCommand({ argv, stdin = "", env, seconds, onOutput, ...run }: Command): Promise<CommandEnd> {
+export async function runCommand(command: Command): Promise<CommandEnd> {
+  const { argv, stdin = "", env, seconds, onOutput, returnsEarly, ...run } = command;
   const start = () => runSandboxed({ argv, env: { HOME: "/workspace/.home", ...env }, ...run });
   const sandboxed = await runInfrastructureStep("workspace_failed", "a command could not be started", start);
   let timedOut = false;
@@ -53,12 +57,12 @@ export async function runCommand({ argv, stdin = "", env, seconds, onOutput, ...
       (["stdout", "stderr"] as const).map((name) => gather(sandboxed[name], (bytes) => onOutput?.(bytes, name))),
     );
     try {
-      sandboxed.stdin.write(stdin);
+      sandboxed.stdin.write(await stdin);
       await sandboxed.stdin.end();
     } catch {
       // A command need not read.
     }
-    const { exitCode, limit, hasRun, wasDiskFull } = await sandboxed.ended;
+    const { exitCode, limit, hasRun, wasDiskFull } = await (returnsEarly ? sandboxed.exited : sandboxed.ended);
     const [stdout = "", stderr = ""] = await outputs;
     run.signal.throwIfAborted();
     if (!hasRun && !limit && !timedOut)

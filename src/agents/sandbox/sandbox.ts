@@ -82,6 +82,9 @@ export type SandboxProcess = {
   signal(name: NodeJS.Signals): void;
   /** Kills everything inside immediately. */
   kill(): void;
+  /** Resolves when the command has exited. What it started may take milliseconds more to be gone. */
+  exited: Promise<SandboxEnd>;
+  /** Resolves when nothing of it is left. */
   ended: Promise<SandboxEnd>;
   /** Mechanism that limits memory and processes. */
   boundBy: "a control group" | "rlimits";
@@ -175,12 +178,15 @@ export function runSandboxed(run: SandboxRun): SandboxProcess {
   const stopWatching = watch(child.pid, { workspace, limits, isInCgroup }, { onHit, onNear: run.onNear });
   run.signal?.addEventListener("abort", kill);
   if (run.signal?.aborted) kill();
-  const ended = child.exited.then(async (exitCode) => {
+  const exited = child.exited.then(async (exitCode) => {
     run.signal?.removeEventListener("abort", kill);
     const { isFull, wasDiskFull } = await stopWatching();
     const limit = hit ?? cgroup?.hit() ?? (isFull ? workspaceLimitOf(limits) : null);
-    await cgroup?.remove();
     return { exitCode, limit, hasRun: closeStatusFile(status), wasDiskFull };
+  });
+  const ended = exited.then(async (end) => {
+    await cgroup?.remove();
+    return end;
   });
   return {
     stdin: child.stdin,
@@ -190,6 +196,7 @@ export function runSandboxed(run: SandboxRun): SandboxProcess {
     // That many processes of bubblewrap are above the command.
     signal: (name) => signalBelow(child.pid, asRoot ? 4 : 2, name),
     kill,
+    exited,
     ended,
     boundBy: cgroup ? "a control group" : "rlimits",
   };

@@ -1,6 +1,6 @@
 import type { Workspace } from "../agent.ts";
 import type { TaskLimits } from "../task.ts";
-import { runCommand, stopReason } from "./command.ts";
+import { type CommandEnd, runCommand, stopReason } from "./command.ts";
 
 const seconds = 20;
 /** Longer diffs are cut. */
@@ -11,22 +11,38 @@ const skipped = [".git", ".home", "node_modules", ".venv", "venv", "__pycache__"
 /** The changes of an agent to its workspace as a unified diff; `isCut` if it was longer. */
 type WorkspaceDiff = { files: number; text: string; isCut: boolean };
 
-/** Compares a workspace with its baseline, in a sandbox: names and links in a workspace may be hostile. */
-export async function diffWorkspace(
-  workspace: Workspace,
-  baseline: string,
-  limits: TaskLimits,
-  signal: AbortSignal,
-): Promise<WorkspaceDiff | { problem: string }> {
+/** A comparison that can begin: its sandbox takes ten times as long to open. One of `compare` and `cancel` is to be called. */
+export type OpenDiff = { compare(): Promise<WorkspaceDiff | { problem: string }>; cancel(): void };
+
+/** Opens a sandbox in which a workspace is compared with its baseline: names and links in a workspace may be hostile. */
+export function openDiff(workspace: Workspace, baseline: string, limits: TaskLimits, signal: AbortSignal): OpenDiff {
   const exclude = skipped.map((name) => `--exclude=${name}`);
-  const end = await runCommand({
-    argv: ["sh", "-c", 'cd /run && diff -ruN --no-dereference "$@" baseline /workspace', "sh", ...exclude],
+  const input = Promise.withResolvers<string>();
+  const ended = runCommand({
+    argv: [
+      ...["sh", "-c", 'read -r line && cd /run && diff -ruN --no-dereference "$@" baseline /workspace', "sh"],
+      ...exclude,
+    ],
+    stdin: input.promise,
     workspace,
     binds: [{ from: baseline, to: "/run/baseline" }],
     seconds,
     limits,
+    returnsEarly: true,
     signal,
   });
+  // Whoever compares learns of an error.
+  ended.catch(() => {});
+  return {
+    async compare() {
+      input.resolve("compare\n");
+      return toWorkspaceDiff(await ended);
+    },
+    cancel: () => input.resolve(""),
+  };
+}
+
+function toWorkspaceDiff(end: CommandEnd): WorkspaceDiff | { problem: string } {
   const problem = stopReason(end, seconds) ?? (end.exitCode > 1 ? end.stderr.trim().slice(-300) : null);
   if (problem !== null) return { problem };
   const lines = end.stdout.split("\n");
