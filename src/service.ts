@@ -1,5 +1,6 @@
 import { dirname } from "node:path";
 import type { AgentStandby } from "./agents/all.ts";
+import type { Sandbox } from "./agents/sandbox/sandbox.ts";
 import { workspacesIn } from "./agents/sandbox/workspace.ts";
 import { limitsOfOrg } from "./auth/orgs.ts";
 import { findBackupWarning } from "./backups/backups.ts";
@@ -157,11 +158,7 @@ export function createService(options: ServiceOptions) {
     /** Prepares in advance what the next run needs. */
     prepare(): void {
       options.standby?.start(local, config.concurrency);
-      if (!workers)
-        void local.findSandbox().then(
-          (sandbox) => warnWithoutSandbox(log, sandbox),
-          (error) => log.warn({ err: error }, "could not check the sandbox; the next run tries again"),
-        );
+      if (!workers) void checkSandbox(ctx, local.findSandbox);
       // The first run that needs it reports errors.
       if (config.agentModel !== null) local.prepare();
     },
@@ -189,6 +186,13 @@ export function createService(options: ServiceOptions) {
     },
   };
 }
+
+/** Logs if agents have no sandbox on this machine. */
+const checkSandbox = ({ log }: Context, findSandbox: () => Promise<Sandbox>): Promise<void> =>
+  findSandbox().then(
+    (sandbox) => warnWithoutSandbox(log, sandbox),
+    (error) => log.warn({ err: error }, "could not check the sandbox; the next run tries again"),
+  );
 
 async function findProblem({ db, commit, disk }: Context, runnerProblem: string | null): Promise<string | null> {
   const diskProblem = disk.findProblem();
