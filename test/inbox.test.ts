@@ -441,6 +441,15 @@ test("a worker that is away is a line if runs need what only it had", async () =
   expect(await kinds()).toEqual([]);
 });
 
+test("friction without a fix explains its points and not the network, if reports don't say whose points were lost", async () => {
+  const app = setUp();
+  const withSlip = (score: number): Grade => ({ ...withDeadLink(score), recommendations: [] });
+  const id = history(app, "Refund a payment", around(92, clean), around(70, withSlip));
+  const { body } = await app.send("GET", `/api/v1/prompts/${id}/score-change`);
+  expect(body).toMatchObject({ delta: -22, causes: [{ points: -8 }], agentPoints: 0, networkPoints: 0 });
+  expect(body.unexplained).toBe(-14);
+});
+
 test("two windows of evaluations are explained like the newest change", async () => {
   const app = setUp();
   const id = history(app, "Refund a payment", around(92, clean), around(70, withDeadLink));

@@ -40,7 +40,7 @@ export function findCauses(ctx: Context, org: OrgId, agent: string, change: Late
     ...cause,
     points: cause.points === null ? null : round(cause.points * (hasFix ? docsFactor : othersFactor), 1),
   }));
-  const rest = points.agent + points.network - sumOf(otherCauses) * othersFactor;
+  const rest = measuredPoints === null ? 0 : points.agent + points.network - sumOf(otherCauses) * othersFactor;
   // The agent explains no more of the rest than its own points, and the network what remains.
   const hasSameSign = rest * points.agent > 0;
   const agentPoints = hasSameSign ? Math.sign(rest) * Math.min(Math.abs(rest), Math.abs(points.agent)) : 0;

@@ -59,7 +59,7 @@ export function WhyPage({ site, viewer, explanation, report, verifications, isNe
           Compare before and after
         </a>{" "}
         <a class="button" href={`${base}${path}`}>
-          Open the first report after it
+          {explanation.causes.length > 0 ? "Open a report with the largest cause" : "Open the first report after it"}
         </a>{" "}
         {may(viewer, "run") && (
           <a class="button" href={`${base}/bisects/new?prompt=${prompt.id}`}>
