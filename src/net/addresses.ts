@@ -63,27 +63,19 @@ export function createAddressPolicy(allow: readonly AllowRule[]) {
     objection(host: string, address: string, port: number): string | null {
       const parsedAddress = parse(address);
       if (!parsedAddress) return `${host} resolves to ${address}, which is not an IP address`;
-      const name = toName(host);
-      const isMetadata = metadataAddresses.includes(parsedAddress.toNormalizedString());
-      const isAllowed = rules.some((rule) => {
-        if (isMetadata) return rule.isSingleAddress && rule.port === port && contains(rule.range, parsedAddress);
-        return matches(rule, name, parsedAddress, port);
-      });
-      if (isAllowed) return null;
-      const description =
-        isMetadata && parsedAddress.range() === "unicast"
-          ? "a cloud metadata address"
-          : describeNonPublic(parsedAddress);
-      if (description) {
-        const subject = isIP(host)
-          ? `${address} is ${description}`
-          : `${host} resolves to ${address}, which is ${description}`;
+      const subject = isIP(host) ? `${address} is` : `${host} resolves to ${address}, which is`;
+      const description = describeNonPublic(parsedAddress);
+      if (metadataAddresses.includes(parsedAddress.toNormalizedString())) {
+        const isAllowed = rules.some(
+          (rule) => rule.isSingleAddress && rule.port === port && contains(rule.range, parsedAddress),
+        );
+        if (isAllowed) return null;
+        const what = parsedAddress.range() === "unicast" ? "a cloud metadata address" : description;
         // No value to paste: what these addresses serve are credentials.
-        const remedy = isMetadata
-          ? "only EVALD_ALLOW_PRIVATE with its exact address and port allows it"
-          : remedyFor(host, port);
-        return `${subject}; ${remedy}`;
+        return `${subject} ${what}; only EVALD_ALLOW_PRIVATE with its exact address and port allows it`;
       }
+      if (rules.some((rule) => matches(rule, toName(host), parsedAddress, port))) return null;
+      if (description) return `${subject} ${description}; ${remedyFor(host, port)}`;
       return isWebPort(port) ? null : closedPortMessage(host, port);
     },
     /** The loopback port to connect to instead, if the address and port are those of the service itself; null if they are not. */
