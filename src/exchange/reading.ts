@@ -77,7 +77,7 @@ function* paged(type: RowType, read: (last: StoredRow) => StoredRow[], start: St
   }
 }
 
-/** The evaluations of the further prompts of a gate, one of which may have no base. */
+/** The evaluations of the further prompts of a gate; empty in place of the base of one that has none. */
 const evaluationsOfOthers = sql`(select coalesce(side.value, '') from json_each(${gates.others}) target, json_each(target.value) side where side.key in ('headRequestId', 'baseRequestId'))`;
 
 /** In an export of one prompt, only the rows that it refers to; otherwise all of them (undefined). */

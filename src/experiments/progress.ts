@@ -62,7 +62,7 @@ async function advanceExperiment(ctx: Context, row: ExperimentRow): Promise<void
   if (status === "extended") ctx.signals.jobQueued.emit();
 }
 
-/** Notes for each run that has ended since what its session shows of the treatments. */
+/** Notes for each run that has ended since what its session shows of the treatments, which are what the arms change. */
 async function noteTreatments(ctx: Context, row: ExperimentRow): Promise<void> {
   const { orgId, arms } = row;
   const ended = ctx.db

@@ -18,7 +18,7 @@ import { getExperiment } from "./experiments.ts";
 import { type ExperimentRow, ofExperiment } from "./results.ts";
 import { type Experiment, type ExperimentEstimate, type ExperimentRequest, maxPrompts, maxRuns } from "./schema.ts";
 
-/** A request that was checked: `repeats` is 1 if no run varies. */
+/** A request that was checked. `repeats`: 1 if no run varies. `triggering`: the prompts that should make agents use a skill or MCP server, and others. */
 type Design = { arms: Arm[]; promptIds: string[]; repeats: number; triggering: TriggerLabels | null };
 
 /**
@@ -204,6 +204,7 @@ export function addRepeat(ctx: Context, tx: Tx, row: ExperimentRow, repeat: numb
 
 const namesOf = ({ arms }: ExperimentRow): string[] => arms.map(({ name }) => name);
 
+/** Adds a run to its experiment. `block`: its repeat, from 0. */
 function addRow(
   tx: Tx,
   { id, orgId }: ExperimentRow,

@@ -9,7 +9,7 @@ import type { Gate } from "./schema.ts";
 
 /** The number of a side's runs that ended without a report, for whatever reason, and their most common cause. */
 type LostRuns = { n: number; reason: string | null };
-/** `done`: finished runs of the head. `scopes`: the scopes of the head's scores. */
+/** `done`: finished runs of the head. `scopes`: the scopes of the head's scores. `scope`: the one that the minimum score applies to. */
 type GateFacts = {
   agent: string;
   head: EvalResult;

@@ -10,7 +10,7 @@ const healthPath = "/healthz";
 const readyPath = "/readyz";
 const signingKeyPath = "/.well-known/evald-signing-key";
 
-/** The router ignores a trailing slash. */
+/** Whether a path is that of a health route, which answers everyone. The router ignores a trailing slash. */
 export const isHealthPath = (path: string): boolean =>
   [healthPath, readyPath, signingKeyPath].includes(path.replace(/\/$/, ""));
 

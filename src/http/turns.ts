@@ -28,7 +28,7 @@ export const turnsOf = perContext(() => createTurns());
  */
 function createTurns() {
   const queue = createFairQueue<Waiting>(maxWaiting, maxWaitingOfGroup);
-  /** Whether what has run in this turn takes the rest of it, as all asynchronous work does: it may go on at any time. */
+  /** Whether the rest of this turn is taken. Asynchronous work always takes it, since it may go on at any time. */
   let isTaken = false;
   let turnNumber = 0;
   /** Milliseconds of requests that were answered at once, since the last turn. */

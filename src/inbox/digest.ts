@@ -19,7 +19,7 @@ const maxTextChars = 500;
 
 type Digest = EventData<"digest.weekly">;
 
-/** The week of an organization, from the same lines as its inbox: changes of the week, and what needs attention now. */
+/** The week of an organization, from the same items as its inbox: changes of the week, and what needs attention now. */
 export function weeklyDigestOf(ctx: Context, org: OrgId, from: number, until: number): Digest {
   const inWeek = and(eq(runs.orgId, org), gte(runs.id, firstIdOf(from)), lt(runs.id, firstIdOf(until)));
   const counts = ctx.db

@@ -179,15 +179,15 @@ const failedRunBy = (order: typeof desc | typeof asc) =>
 const newestFailedRun = failedRunBy(desc);
 const oldestFailedRun = failedRunBy(asc);
 
-/** One line for all prompts whose runs fail for the same reason, such as a site that is down. */
-export function joinSameReason(lines: FailedRuns[]): FailedRuns[] {
+/** One item for all prompts whose runs fail for the same reason, such as a site that is down. */
+export function joinSameReason(items: FailedRuns[]): FailedRuns[] {
   const reasonOf = ({ failure: { code, subject, detail }, failed, of }: FailedRuns) =>
     [code, subject ?? detail, failed === of].join(" ");
-  return [...Map.groupBy(lines, reasonOf).values()].flatMap((linesOfReason) => {
-    const [oldest, ...others] = linesOfReason.toSorted((a, b) => (a.since < b.since ? -1 : 1));
+  return [...Map.groupBy(items, reasonOf).values()].flatMap((itemsOfReason) => {
+    const [oldest, ...others] = itemsOfReason.toSorted((a, b) => (a.since < b.since ? -1 : 1));
     if (!oldest) return [];
-    const newest = linesOfReason.reduce((a, b) => (a.runId > b.runId ? a : b));
-    const sum = (name: "failed" | "of") => linesOfReason.reduce((total, line) => total + line[name], 0);
+    const newest = itemsOfReason.reduce((a, b) => (a.runId > b.runId ? a : b));
+    const sum = (name: "failed" | "of") => itemsOfReason.reduce((total, item) => total + item[name], 0);
     const isOther = ({ prompt }: FailedRuns) => prompt.id !== oldest.prompt.id;
     const otherPrompts = new Map(others.filter(isOther).map(({ prompt }) => [prompt.id, prompt]));
     return [

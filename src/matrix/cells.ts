@@ -44,7 +44,7 @@ export function cellRunsOf(agents: AgentModel[], days: ScoreDay[], failed: Faile
     const sameAgent = agents.findIndex(({ agent }) => run.agent === agent);
     // The model that was requested may have no reports.
     const cell = cells[sameModel < 0 ? sameAgent : sameModel];
-    // Failures of an earlier version say nothing about this one.
+    // Failures before the first day of this version say nothing about it.
     if (cell && run.at >= (cell.day?.day ?? 0)) cell.failed.push(run);
   }
   return cells.map((cell) => (cell.day === null && cell.failed.length === 0 ? null : cell));

@@ -16,7 +16,7 @@ export type ServerFeatures = {
   methods: Record<string, Handler>;
   /** Called before each call of a tool that changes something. */
   onChange: (tool: string, caller: Caller) => Promise<void>;
-  /** The only scope of its callers, if the tools are for them alone. */
+  /** If all callers have one scope only: that scope, and what they are told. */
   restriction?: { scope: KeyScope; instructions: string };
   /** Turns any failure into an error that is safe to show. */
   toAppError: (error: unknown) => AppError;

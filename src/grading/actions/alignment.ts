@@ -267,6 +267,7 @@ function commandDifferences(failed: CommandAction, worked: CommandAction): Diffe
   let after = failed.words[0] ?? "";
   for (const [i, j] of pairs) {
     const [word, other] = [i === null ? null : failed.words[i]!, j === null ? null : worked.words[j]!];
+    // Program text is compared by its lines.
     if (word === other || (word !== null && isCode(word))) {
       group = null;
       after = word ?? after;

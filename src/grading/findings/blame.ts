@@ -160,7 +160,10 @@ function isData(value: string, { call }: Recovery, { calls, results, goal }: Fac
   return texts.some((text) => namesWord(text, value));
 }
 
-/** Whether the docs had said before what worked, so that the agent chose something else. */
+/**
+ * Whether the docs had said before what worked, so that the agent chose something else. That doesn't excuse them for a request that never works, or
+ * for a word that the product's message rejects.
+ */
 function isDocumented(
   { role, key, found, expected }: Difference,
   worked: Action,

@@ -93,6 +93,7 @@ function requestCopyScore(failed: RequestAction, sample: RequestAction, { role, 
   );
   // A sample shows method, path and host in one line, so it needs no names in common.
   const isInLine = role === "method" || role === "path" || role === "host";
+  // Half of the score is for the path, half for the names in common.
   const share = shared.length / names.length;
   return isInLine || share >= minShare.withError ? 0.5 + share / 2 : 0;
 }

@@ -158,6 +158,7 @@ function conventionsFinding(site: string, checks: CheckResult[]): Finding {
 
 function checkFinding(check: CheckResult, entry: CheckFriction, severity: Friction["severity"], facts: Facts): Finding {
   const isLink = check.group === "link";
+  // A page is the same with any fragment. So is a link to a page that doesn't exist.
   const keepFragment = isLink
     ? pageExists(check.subject, facts)
     : check.group !== "page" && check.group !== "discovery";

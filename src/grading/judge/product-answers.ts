@@ -84,6 +84,7 @@ export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
     return isOpen ? `${http.body ?? ""}\n${output.text}` : http.body;
   }
 
+  /** The input of a call that is one request. A command may send several. */
   const inputOf = ({ id }: Http) => {
     const call = id === null ? undefined : calls.get(id);
     return call?.tool === "http_request" ? call.input : undefined;
