@@ -1,15 +1,14 @@
 import { statSync } from "node:fs";
 import type { Command } from "commander";
 import type { Agent, AgentEvent } from "../agents/agent.ts";
-import type { SiteHost } from "../agents/site/host-rules.ts";
 import { createArchive } from "../archives/archives.ts";
 import { createOrg } from "../auth/orgs.ts";
 import { toAllowRule } from "../config/allow-rules.ts";
 import type { Config } from "../config/config.ts";
 import { secretsIn } from "../config/model-settings.ts";
+import type { OrgId } from "../context.ts";
 import { closeDb, openDb } from "../db/open.ts";
 import { badRequest } from "../errors.ts";
-import type { Scope } from "../grading/grade.ts";
 import { createCommandLog } from "../log.ts";
 import { createPrompt } from "../prompts/prompts.ts";
 import { createProvider } from "../providers/providers.ts";
@@ -17,11 +16,11 @@ import { getReport } from "../reports/reports.ts";
 import { describeEstimate, getEstimate } from "../runs/estimates.ts";
 import { requestEval } from "../runs/requests.ts";
 import { getRun } from "../runs/runs.ts";
-import { createService } from "../service.ts";
+import { createService, type Service } from "../service.ts";
 import { onInterruption } from "./interruption.ts";
-import { addMinScore, checkMinScore } from "./min-score.ts";
-import { addReportFormat, toReportText } from "./report-screen.ts";
-import { addSiteOptions, describeSite, packSite } from "./site-folder.ts";
+import { addMinScore, checkMinScore, type MinScore } from "./min-score.ts";
+import { addReportFormat, type ReportFormat, toReportText } from "./report-screen.ts";
+import { addSiteOptions, describeSite, type PackedSite, packSite, type SiteOptions } from "./site-folder.ts";
 import {
   exits,
   failureText,
@@ -35,19 +34,9 @@ import {
   toOwnUrl,
 } from "./terminal.ts";
 
-type EvalOptions = {
-  goal: string;
-  at?: string;
-  host?: SiteHost;
-  wording?: string[];
-  task?: string;
-  agent?: string;
-  model?: string;
-  json?: boolean;
-  format?: "text" | "markdown";
-  minScore?: number;
-  scope: Scope;
-};
+type EvalOptions = SiteOptions &
+  ReportFormat &
+  MinScore & { goal: string; wording?: string[]; task?: string; agent?: string; model?: string; json?: boolean };
 
 /** Adds `eval`: one evaluation in this terminal, without storing anything. */
 export function addEval(program: Command, configOf: () => Config, agents: Record<string, Agent>): void {
@@ -78,16 +67,17 @@ async function evaluate(
   config: Config,
   available: Record<string, Agent>,
   docs: string,
-  { goal, at, host, wording, task, agent, model, json, format, minScore, scope }: EvalOptions,
+  options: EvalOptions,
 ): Promise<number> {
-  const isUrl = isDocsUrl(docs, { at, host });
+  const { goal, agent, model, json } = options;
+  const isUrl = isDocsUrl(docs, options);
   const needsModel = agent !== undefined && available[agent]?.describe().kind === "model";
   if (needsModel && !(model ?? config.agentModel))
     throw badRequest(
       `The agent ${agent} needs a model. Pass --model, such as anthropic/claude-opus-4-8, or set EVALD_AGENT_MODEL.`,
     );
   if (goal.trim() === "") throw badRequest("Invalid value for --goal: must not be empty.");
-  const site = isUrl ? null : await packSite(docs, { at, host });
+  const site = isUrl ? null : await packSite(docs, options);
   if (site) say(await describeSite(docs, site));
   const url = site?.at ?? docs;
   const db = openDb(":memory:");
@@ -104,23 +94,7 @@ async function evaluate(
     maxRetryAfterMs: 10_000,
   });
   const org = createOrg(service.ctx, "This terminal").id;
-  const provider = createProvider(service.ctx, org, { name: new URL(url).hostname, docsUrl: url });
-  const prompt = createPrompt(service.ctx, org, {
-    title: goal.slice(0, 200),
-    text: escapeTemplate(task ?? goal),
-    endGoal: escapeTemplate(goal),
-    wordings: wording?.map(escapeTemplate),
-    targetProviderId: provider.id,
-    agent,
-    model,
-  });
-  say(`Estimate: ${describeEstimate(getEstimate(service.ctx, org, prompt.id))}`);
-  const { runIds } = await requestEval(service.ctx, org, prompt.id, {
-    urlMap: {},
-    ...(site && { sites: { [url]: { archiveId: createArchive(service.ctx, org, site, "site").id, host: site.host } } }),
-    trigger: "cli",
-  });
-  const runId = runIds[0] as string;
+  const runId = await requestRun(service, org, { url, site }, options);
   await service.start();
   const cancelled = { error: "cancelled", detail: "The evaluation was interrupted. Nothing was stored." };
   const stopListening = onInterruption(() => cancelled, { json, stop: () => service.stop(0) });
@@ -139,13 +113,39 @@ async function evaluate(
   if (json) print(toJson(report, 2));
   else
     printStyled(
-      toReportText(report, { format }, { isStored: false, fullReportHint: "the same command with --format markdown" }),
+      toReportText(report, options, { isStored: false, fullReportHint: "the same command with --format markdown" }),
     );
-  return checkMinScore(report, { minScore, scope });
+  return checkMinScore(report, options);
+}
+
+/** Requests the run of the evaluation, and returns its ID. `site`: the files of the docs that are published at the URL; null: it is read. */
+async function requestRun(
+  { ctx }: Service,
+  org: OrgId,
+  { url, site }: { url: string; site: PackedSite | null },
+  { goal, wording, task, agent, model }: EvalOptions,
+): Promise<string> {
+  const provider = createProvider(ctx, org, { name: new URL(url).hostname, docsUrl: url });
+  const prompt = createPrompt(ctx, org, {
+    title: goal.slice(0, 200),
+    text: escapeTemplate(task ?? goal),
+    endGoal: escapeTemplate(goal),
+    wordings: wording?.map(escapeTemplate),
+    targetProviderId: provider.id,
+    agent,
+    model,
+  });
+  say(`Estimate: ${describeEstimate(getEstimate(ctx, org, prompt.id))}`);
+  const { runIds } = await requestEval(ctx, org, prompt.id, {
+    urlMap: {},
+    ...(site && { sites: { [url]: { archiveId: createArchive(ctx, org, site, "site").id, host: site.host } } }),
+    trigger: "cli",
+  });
+  return runIds[0] as string;
 }
 
 /** Whether docs are at a URL and not in a folder. Throws bad_request if they are in neither, or at a URL with options for a folder. */
-function isDocsUrl(docs: string, { at, host }: Pick<EvalOptions, "at" | "host">): boolean {
+function isDocsUrl(docs: string, { at, host }: SiteOptions): boolean {
   const isUrl = /^https?:\/\//i.test(docs) && URL.canParse(docs);
   if (!isUrl && !statSync(docs, { throwIfNoEntry: false })?.isDirectory())
     throw badRequest(

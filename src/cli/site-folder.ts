@@ -16,7 +16,7 @@ import { say } from "./terminal.ts";
 const loopback = /^(localhost|.*\.localhost|127\..*|\[::1\]|0\.0\.0\.0)$/i;
 
 /** A folder with a built docs site, ready to be sent. */
-type PackedSite = {
+export type PackedSite = {
   data: Uint8Array;
   /** Number of files. */
   files: number;

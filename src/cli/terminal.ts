@@ -23,12 +23,7 @@ export const say = (text: string): void => {
 /** Writes a line about the progress of work, to stderr. In a terminal, it is cut at its width. */
 export const sayProgress = (text: string): void => {
   const { columns = Number.POSITIVE_INFINITY } = process.stderr;
-  say(
-    text
-      .split("\n")
-      .map((line) => cutText(line, columns))
-      .join("\n"),
-  );
+  for (const line of text.split("\n")) say(cutText(line, columns));
 };
 
 /** Writes a line for programs, to stdout: text that is cleaned, or the result of `toJson`. `endOnStdoutError` handles a failure. */
