@@ -29,21 +29,21 @@ export function findCauses(ctx: Context, org: OrgId, agent: string, change: Late
   const frictionCauses = findFrictionCauses(ctx, ofChange, change);
   const measuredPoints = explainedPointsOf(ctx, ofChange, change);
   // Without measured points, fixes may explain the whole change, and each friction point no more than it costs alone.
-  const points = measuredPoints ?? { fixes: change.delta, agent: 0, network: 0 };
+  const byPart = measuredPoints ?? { fixes: change.delta, agent: 0, network: 0 };
   const maxFactor = measuredPoints === null ? 1 : maxJointFactor;
   // Friction without a fix is a mistake of the agent, or of the network.
   const docsCauses = frictionCauses.filter(({ hasFix }) => hasFix);
   const otherCauses = frictionCauses.filter(({ hasFix }) => !hasFix);
-  const docsFactor = jointFactorOf(docsCauses, points.fixes, maxFactor);
-  const othersFactor = jointFactorOf(otherCauses, points.agent + points.network, maxFactor);
+  const docsFactor = jointFactorOf(docsCauses, byPart.fixes, maxFactor);
+  const othersFactor = jointFactorOf(otherCauses, byPart.agent + byPart.network, maxFactor);
   const causes = frictionCauses.map(({ hasFix, ...cause }) => ({
     ...cause,
     points: cause.points === null ? null : round(cause.points * (hasFix ? docsFactor : othersFactor), 1),
   }));
-  const rest = measuredPoints === null ? 0 : points.agent + points.network - sumOf(otherCauses) * othersFactor;
+  const rest = measuredPoints === null ? 0 : byPart.agent + byPart.network - sumOf(otherCauses) * othersFactor;
   // The agent explains no more of the rest than its own points, and the network what remains.
-  const hasSameSign = rest * points.agent > 0;
-  const agentPoints = hasSameSign ? Math.sign(rest) * Math.min(Math.abs(rest), Math.abs(points.agent)) : 0;
+  const hasSameSign = rest * byPart.agent > 0;
+  const agentPoints = hasSameSign ? Math.sign(rest) * Math.min(Math.abs(rest), Math.abs(byPart.agent)) : 0;
   const explained = sumOf(causes) + rest;
   return {
     causes,
