@@ -94,7 +94,7 @@ function readRuns({ db }: Context, org: OrgId, suite: Suite, { prompt, isChanged
     .toReversed();
 }
 
-/** Whether a run reached its slot; null: nothing checked it, or it failed for a reason that says nothing about the product. */
+/** Whether a run reached its slot: none that crashed or hit a limit did. null: nothing checked it, or it failed for a reason that says nothing about the product. */
 function isReached({ task, outcome, score, scope, failureCause, ...run }: SuiteRunRow): boolean | null {
   if (task.declaredChecks.length === 0) return null;
   const report = outcome === null ? null : { outcome, score, seconds: run.seconds, costUsd: run.costUsd };

@@ -37,7 +37,7 @@ const maxSamples = 3;
 const maxSampleChars = 100;
 
 const assets = /\.(?:m?js|css|png|jpe?g|svg|gif|ico|woff2?|map|webp|avif|mp4|webm|ttf|otf|eot|webmanifest)$/i;
-/** What scanners look for in every site. It was never a page of any docs. */
+/** What scanners look for in every site, and was never a page of any docs: scripts, archives, and hidden files other than `.well-known`. */
 const scannerPath =
   /(?:\.(?:php\d?|aspx?|jsp|cgi|env|sql|bak|ini|pem|key|ya?ml\.bak|tar|t?gz|zip|rar)|\/(?:\.[^w/][^/]*|wp-[^/]*|wordpress|xmlrpc|phpmyadmin|cgi-bin|vendor|actuator|boaform|solr|owa|ecp|hnap1|server-status|_ignition)(?:\/.*)?)$/i;
 /** Visitors whose missing pages count, because they may guess URLs. Crawlers only follow links, which may be out of date. */

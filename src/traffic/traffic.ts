@@ -149,9 +149,9 @@ export function getFieldTraffic(
   };
 }
 
-/** The first and the last month of a docs map, which ends with the start of the month after it. */
+/** The first and the last month of the period of a docs map: from the start of a month until the start of another. */
 function monthsOf({ since, until }: DocsMap): [string, string] {
-  // Months begin in the time zone of the organization, up to 14 hours from UTC. A day further inside, both agree on the month.
+  // These are midnights in the time zone of the organization, up to 14 hours from UTC. A day inside the period, the month is the same in UTC.
   const monthAt = (time: string, days: number) =>
     new Date(Date.parse(time) + days * 86_400_000).toISOString().slice(0, 7);
   return [monthAt(since, 1), monthAt(until, -1)];

@@ -57,12 +57,12 @@ export type ComparedChange = {
   after: ComparedSide;
 };
 
-/** `others`: days of the same prompts with any agent version, context, model and methodology. */
+/** `matchingDays`: all that match the filter, with any agent version, context, model and methodology. */
 export type ChangeContext = {
   ctx: Context;
   org: OrgId;
   promptId: string | undefined;
-  others: ScoreDay[];
+  matchingDays: ScoreDay[];
   dayOf: (at: number) => number;
 };
 
@@ -70,16 +70,15 @@ const testWords = (p: number | null) => (p === null ? "" : `, ${pWords(p)} (perm
 const signed = (value: number) => `${value > 0 ? "+" : ""}${value.toFixed(1)}`;
 
 /**
- * Where the level, agent, model or methodology of a series changed, oldest first. `compared`: takes the place of the change of the level that was
- * found there, so that all pages and notifications have the same numbers.
+ * Where the level, agent, model or methodology of a series changed, oldest first. `series`: a day of it, which tells what its runs have in common.
+ * `compared`: takes the place of the change of the level that was found there, so that all pages and notifications have the same numbers.
  */
 export function changesOf(
   context: ChangeContext,
-  days: ScoreDay[],
+  series: ScoreDay,
   levels: Level[],
   compared: ComparedChange | null,
 ): Change[] {
-  const series = days[0] as ScoreDay;
   const points = changePoints(levels.map(({ value }) => value));
   const times = points.map(({ index }) => levels[index]?.at ?? 0);
   const scores = points.map((point, i) => {
@@ -89,7 +88,7 @@ export function changesOf(
     return scoreChange(point, at, isRuleBased(series.agent), canaryChangeAt(context, series, at, span));
   });
   const scoreChanges = compared === null ? scores : withCompared(context, series, scores, compared);
-  return [...propertyChangesOf(context, days), ...scoreChanges].sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
+  return [...propertyChangesOf(context, series), ...scoreChanges].sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
 }
 
 /** `isExact`: equal repeats are one observation, so there is no p. */
@@ -120,6 +119,7 @@ function withCompared(context: ChangeContext, series: ScoreDay, scores: Change[]
   const earliest = dayOf(before.evaluations.at(-1)?.at ?? compared.at);
   const latest = dayOf(after.evaluations[1]?.at ?? compared.at);
   const sameChange = scores.find((change) => Date.parse(change.at) >= earliest && Date.parse(change.at) <= latest);
+  // It compares all runs before it with all runs after it, so canaries of all times count.
   const canary = canaryChangeAt(context, series, at, [0, Number.MAX_SAFE_INTEGER]);
   const runs = [before, after].map(({ evaluations }) => evaluations.reduce((sum, each) => sum + each.runs, 0));
   const interval = low === null || low === high ? "exact" : `95% CI ${low} to ${high}`;
@@ -155,11 +155,11 @@ function canaryChangeAt(
   at: number,
   span: [number, number],
 ): Canary {
-  const others = promptId === undefined ? undefined : ne(prompts.id, promptId.toLowerCase());
+  const isOtherPrompt = promptId === undefined ? undefined : ne(prompts.id, promptId.toLowerCase());
   const canaries = ctx.db
     .select({ id: prompts.id })
     .from(prompts)
-    .where(and(eq(prompts.orgId, org), eq(prompts.isCanary, true), others))
+    .where(and(eq(prompts.orgId, org), eq(prompts.isCanary, true), isOtherPrompt))
     .all()
     .map(({ id }) => id);
   const { days } = canaries.length === 0 ? { days: [] } : readScoreDays(ctx, org, canaries, span, dayOf);
@@ -194,13 +194,12 @@ function canaryChangeAt(
 }
 
 /** Marks where the agent's model, methodology, version or context changed. */
-function propertyChangesOf({ others, promptId }: ChangeContext, [series]: ScoreDay[]): Change[] {
-  if (!series) return [];
+function propertyChangesOf({ matchingDays, promptId }: ChangeContext, series: ScoreDay): Change[] {
   const changeIfDifferent = (at: number, what: Change["what"], from: string, to: string): Change[] =>
     from === to
       ? []
       : [{ at: toIso(at), what, from, to, delta: null, verdict: null, p: null, canary: null, note: null }];
-  const sameAgentDays = others.filter(({ agent }) => agent === series.agent);
+  const sameAgentDays = matchingDays.filter(({ agent }) => agent === series.agent);
   const isComparable = (day: ScoreDay) =>
     day.model === series.model && day.methodology.hash === series.methodology.hash;
   // The first day with the model and methodology of the series, and the last one before it with others.

@@ -76,6 +76,7 @@ function successRateOf(results: PromptResult[]): Point["successRate"] {
   const judgedResults = results.filter(({ judged }) => judged > 0);
   const [only, ...others] = judgedResults;
   if (only === undefined) return null;
+  // `meanInterval` is for scores from 0 to 100.
   const rate =
     others.length === 0
       ? wilson(only.succeeded, only.judged)

@@ -146,16 +146,16 @@ function computeTrends(
     filter.promptId === undefined
       ? withoutRepeatedDocs(ctx, org, days).map((day) => ({ ...day, contextDigest: "" }))
       : days;
-  const matching = allDays
+  const matchingDays = allDays
     .filter(({ agent }) => filter.agent === undefined || agent === filter.agent)
     .filter(({ model }) => filter.model === undefined || model === filter.model);
-  const selectedDays = filter.agent === undefined ? daysOfMainAgent(matching) : matching;
+  const selectedDays = filter.agent === undefined ? daysOfMainAgent(matchingDays) : matchingDays;
   const newest = selectedDays.toSorted((a, b) => a.lastAt - b.lastAt).at(-1);
   const matchingFailures = failed.filter((run) =>
     newest ? isSameAgent(run, newest) : filter.agent === undefined || run.agent === filter.agent,
   );
-  const context: ChangeContext = { ctx, org, promptId: filter.promptId, others: matching, dayOf };
-  const allSeries = newest ? splitIntoSeries(matching.filter((day) => isSameAgent(day, newest))) : [];
+  const context: ChangeContext = { ctx, org, promptId: filter.promptId, matchingDays, dayOf };
+  const allSeries = newest ? splitIntoSeries(matchingDays.filter((day) => isSameAgent(day, newest))) : [];
   const { series, nextUntil } =
     filter.interval === "eval"
       ? withEvaluationPoints(ctx, org, ids[0] as string, allSeries, span)
@@ -163,7 +163,7 @@ function computeTrends(
   const [newestSeries, ...others] = series;
   const comparedChange = newestSeries ? comparedChangeOf(newestChange, context, newestSeries) : null;
   const changes = newestSeries
-    ? changesOf(context, newestSeries.days, levelsOf(newestSeries.days), comparedChange)
+    ? changesOf(context, newestSeries.days[0] as ScoreDay, levelsOf(newestSeries.days), comparedChange)
     : [];
   return {
     agent: newest?.agent ?? null,

@@ -134,6 +134,7 @@ function giveKey(ctx: Context, claims: Claims, org: OrgId | null): ExchangedKey 
   const job = toCiJob(trust.provider, claims);
   return transaction(ctx.db, (tx) => {
     const provenAt = ctx.provenTime.now();
+    // Tokens are accepted until some seconds after they expired.
     tx.delete(usedTokens)
       .where(lt(usedTokens.expiresAt, provenAt - minuteMs))
       .run();

@@ -30,7 +30,7 @@ type Props = { site: Site; viewer?: Viewer; report: Report; result: EvalResult |
 
 /** What was evaluated, by whom and how often; the grade, the key finding and the score, each once. */
 export function ReportHead({ site, viewer, report, result, latest }: Props) {
-  const evidence = describeEvidence(report);
+  const evidenceText = describeEvidence(report);
   const notes = [describeSources(report), describeEdits(report)].filter((note) => note !== null);
   const { score, scope, grade, outcome, status, nullNotice, keyFinding, product, agent, run } = report;
   const place = [product.name, product.host].filter((word) => word !== null).join(" · ");
@@ -41,7 +41,8 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
       {grade !== null && <GradeMark grade={grade} big />}
       <div>
         <p class="pills">
-          {outcomeLabels[outcome] !== evidence && (
+          {/* The line of the score says it too. */}
+          {outcomeLabels[outcome] !== evidenceText && (
             <span class={`pill outcome-${outcome}`}>{outcomeLabels[outcome]}</span>
           )}
           {place && <span class="pill product">{place}</span>}
@@ -59,6 +60,7 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
           <ScoreLine report={report} />
           {score !== null && scope !== "goal" && may(viewer, "write") && (
             <>
+              {/* Without evidence, the line ends with “Goal not tested”, and this is what to do about it. */}
               {report.evidence === null ? ": " : " · "}
               <a href={`${site.base}/prompts/${report.prompt.id}/edit#checks`}>add a success check</a>
             </>
@@ -132,10 +134,9 @@ const mixesSides = (latest: LatestResults | null, report: Report): boolean =>
   report.baseline.score?.isUsual === true &&
   report.baseline.from < (latest?.change?.at ?? "");
 
-/** Whether the prompt's newest significant change came with the evaluation of this report or before it. */
+/** Whether a report is of one of the latest evaluations, and the prompt's newest significant change came with that one or before it. */
 function isAtOrAfterChange(latest: LatestResults | null, { run }: Report): boolean {
   const { change = null, points = [] } = latest ?? {};
   const isOfReport = ({ evalRequestId }: { evalRequestId: string }) => evalRequestId === run.evalRequestId;
-  // The evaluations after a change may go back further than the points, which are the latest ones.
   return change !== null && isClear(change) && points.some(isOfReport) && change.after.evaluations.some(isOfReport);
 }

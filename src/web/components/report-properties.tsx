@@ -17,7 +17,7 @@ export type ReportExtras = {
   /** Share links, for those who may create them. `newLink`: the link just created, to copy. */
   shares: ShareLink[];
   newLink?: string;
-  /** Id of the link that the form creates. */
+  /** Id of the link that the form creates: a form submitted twice creates one link. */
   nextId?: string;
   /** Where it is compared with what came before. */
   comparisonHref?: string | null;

@@ -79,6 +79,7 @@ export function ComparePage({ site, viewer, comparison, titles, promptId, docsVa
         {isAcrossAgents ? "Comparing reports with these differences:" : "These reports aren’t directly comparable:"}
       </p>
       <ul>
+        {/* Prompts are named by their IDs there, and by their titles here. */}
         {comparability.differences.map((each) => (
           <li key={each}>{each.startsWith("prompt: ") ? `prompt: ${[...new Set(titles)].join(" vs. ")}` : each}</li>
         ))}

@@ -108,6 +108,8 @@ const intervalText = (low: number | null, high: number | null, format: (value: n
 /** The part of the page that updates while runs are in progress. */
 export function EvalPart({ site: { base }, viewer, request, docsVariant, gateId, comparisonHref, now }: EvalPartProps) {
   const runs = request.runs;
+  // Each agent makes as many runs as the others.
+  const runsOfAgent = runs.length / request.agents.length;
   const failedGroups = groupFailures(request);
   return (
     <>
@@ -155,7 +157,7 @@ export function EvalPart({ site: { base }, viewer, request, docsVariant, gateId,
       {request.agents.map(({ agent, result }, i) => (
         <section key={i} data-agent={agent.id}>
           {request.agents.length > 1 && <h2>{agentLabel(agent)}</h2>}
-          <Result result={result} runCount={runs.length / request.agents.length} />
+          <Result result={result} runCount={runsOfAgent} />
         </section>
       ))}
       <h2>Runs</h2>

@@ -11,7 +11,7 @@ import type { PageProps } from "../viewer.ts";
 
 type Props = PageProps & {
   report: SpendingReport;
-  /** The month shown, such as 2026-11, and those around it; null: it lies in the future. */
+  /** The month shown, such as 2026-11, and those around it; null: nothing was spent before, or it lies in the future. */
   month: string;
   previousMonth: string | null;
   nextMonth: string | null;
@@ -156,6 +156,7 @@ function Rows({ rows, label, toHref, maxShown = rows.length }: RowsProps & { max
   );
 }
 
+/** The row `other` sums up the rest, which has no page. */
 const SpendingTable = ({ rows, label, toHref, total }: RowsProps & { total: number }) => (
   <List label={label} labels={["Name"]} numbers={["Spent", "Share", "Month before"]}>
     {rows.map(({ key, name, spentUsd, estimatedUsd, previousUsd }) => (

@@ -25,6 +25,7 @@ export function SuitesPage({ site, site: { base }, viewer, suites, comparison }:
         <a href={`${base}/docs/suites`}>How products are compared</a>
       </div>
       {suites.length > 1 && (
+        // The first one is the baseline, which the page shows without a choice.
         <Filter action={here} part="suite">
           <Choice name="suite" label="Suite" allLabel={suites[0]?.title ?? ""} value={suiteId}>
             {suites.slice(1).map(({ id, title }) => [id, title])}

@@ -1,5 +1,5 @@
 import { scopes } from "../../http/operation.ts";
-import { defaultIssuers, defaultMinutes, type Trust, TrustInput } from "../../trusts/schema.ts";
+import { defaultIssuers, defaultMinutes, defaultScopes, type Trust, TrustInput } from "../../trusts/schema.ts";
 import { List } from "../components/figures.tsx";
 import { DangerButton, Submit } from "../components/form-parts.tsx";
 import { ChoiceField, SchemaField, SchemaForm } from "../components/schema-form.tsx";
@@ -61,7 +61,7 @@ export function TrustsPage({ trusts, ...frame }: Props) {
 
 const issuers = Object.values(defaultIssuers).join(" or ");
 const scopeLabels = Object.fromEntries(scopes.map((scope) => [scope, <code key={scope}>{scope}</code>]));
-const newTrustDefaults = { provider: "github", scopes: ["read", "run"], minutes: defaultMinutes };
+const newTrustDefaults = { provider: "github", scopes: defaultScopes, minutes: defaultMinutes };
 
 const TrustForm = ({ site, typedValues, formError }: SettingsProps) => (
   <SchemaForm

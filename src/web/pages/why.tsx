@@ -292,7 +292,7 @@ function Evaluations({ base, explanation: { before, after } }: PartProps) {
   );
 }
 
-/** "could be read, then returned 404" */
+/** "could be read, then returned 404". At least one side could read the page. */
 function pageChange({ before, after }: ChangedPage): string {
   const problemOf = ({ status }: ChangedPage["before"]) =>
     status === null || status < 400 ? "could not be read" : `returned ${status}`;

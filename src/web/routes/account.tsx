@@ -154,6 +154,7 @@ export const accountPages = (ctx: Context) =>
       showAccount(ctx, request, ({ signedIn: { person }, form }) => {
         const email = readEmailChange(ctx, person, params.token);
         requireConfirmation(form, emailConfirmation(email));
+        // Whoever opened the link has proven that the address is theirs.
         changeEmail(ctx, person, email, true);
         return redirectAfter(ctx, "email");
       }),

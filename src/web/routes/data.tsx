@@ -49,8 +49,8 @@ const dataPage = (ctx: Context, viewer: Viewer, site: Site, result: FormResult =
 );
 
 /** Retention, deleted items and the deletion of the organization. */
-const orgForms = (ctx: Context) =>
-  new Elysia({ name: "data pages" })
+const dataSettingsPages = (ctx: Context) =>
+  new Elysia({ name: "data settings pages" })
     .get(path, ({ request }) => showPage(ctx, request, (viewer, site) => dataPage(ctx, viewer, site)))
     .post(path, ({ request }) =>
       submitOrShowAgain(ctx, request, "organization", dataPage, (viewer, form, site) => {
@@ -103,10 +103,10 @@ const orgForms = (ctx: Context) =>
       }),
     );
 
-/** The forms that delete prompts, runs and reports. */
+/** What is kept and deleted: the settings, and the forms that delete prompts, runs and reports. */
 export const dataPages = (ctx: Context) =>
-  new Elysia({ name: "deletion forms" })
-    .use(orgForms(ctx))
+  new Elysia({ name: "data pages" })
+    .use(dataSettingsPages(ctx))
     .post("/prompts/:promptId/delete", ({ request, params }) =>
       submitForm(ctx, request, "delete", async (viewer, form) => {
         const prompt = getPromptRow(ctx, viewer.org, params.promptId);

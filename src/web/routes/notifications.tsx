@@ -48,6 +48,7 @@ const listPage = (ctx: Context, viewer: Viewer, site: Site, result: Notification
   />
 );
 
+/** A destination as its page shows it: to an API key without the addresses of people. */
 const visibleDestination = (ctx: Context, { org, person }: Viewer, id: string) =>
   person ? getDestination(ctx, org, id) : withoutAddresses(getDestination(ctx, org, id));
 

@@ -44,7 +44,7 @@ export const queuePages = (ctx: Context, workers: Workers) => {
       submitOrShowAgain(ctx, request, "operate", queuePage, async (viewer, form, site) => {
         requireOperator(viewer);
         const input = readForm(QueuePauseInput, form);
-        const name = input.kind === "agent" ? input.subject : nameOf(ctx, workers, input.subject);
+        const name = nameOf(ctx, workers, input);
         requireConfirmation(form, {
           title: `Pause the ${input.kind} ${name}?`,
           consequences: [
@@ -65,7 +65,7 @@ export const queuePages = (ctx: Context, workers: Workers) => {
       submitOrShowAgain(ctx, request, "operate", queuePage, async (viewer, form, site) => {
         requireOperator(viewer);
         const input = readForm(QueuePauseInput, form);
-        const name = input.kind === "agent" ? input.subject : nameOf(ctx, workers, input.subject);
+        const name = nameOf(ctx, workers, input);
         await resumeRuns(ctx, input);
         return queuePage(ctx, viewer, site, { successMessage: `Resumed the ${input.kind} ${name}.` });
       }),
@@ -74,6 +74,7 @@ export const queuePages = (ctx: Context, workers: Workers) => {
       submitOrShowAgain(ctx, request, "operate", queuePage, async (viewer, form, site) => {
         requireOperator(viewer);
         const group = listFailureGroups(ctx).find(({ id }) => id === params.groupId);
+        // Without one, `retryGroup` throws not_found.
         if (group)
           requireConfirmation(form, {
             title: `Retry ${count(group.failed, group.kind === "run" ? "failed run" : "failed notification")}?`,
@@ -94,6 +95,8 @@ export const queuePages = (ctx: Context, workers: Workers) => {
     );
 };
 
-/** The name of an organization in the queue, for messages. */
-const nameOf = (ctx: Context, workers: Workers, idOrName: string): string =>
-  getQueueOverview(ctx, workers).organizations.find(({ id }) => id === idOrName)?.name ?? idOrName;
+/** The name of an agent or an organization, for messages. A form names an organization by its ID or its name. */
+function nameOf(ctx: Context, workers: Workers, { kind, subject }: QueuePauseInput): string {
+  if (kind === "agent") return subject;
+  return getQueueOverview(ctx, workers).organizations.find(({ id }) => id === subject)?.name ?? subject;
+}

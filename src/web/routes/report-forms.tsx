@@ -5,8 +5,7 @@ import { badRequest } from "../../errors.ts";
 import { pinGrading } from "../../reports/gradings.ts";
 import { titleOf } from "../../reports/labels.ts";
 import { getReport, setReportStatus } from "../../reports/reports.ts";
-import { getSession } from "../../reports/trace.ts";
-import { revokeShare, sharesOfReport } from "../../shares/shares.ts";
+import { listShares, revokeShare } from "../../shares/shares.ts";
 import { formatZoned } from "../components/when.tsx";
 import { submitForm } from "../page-requests.tsx";
 import { seeOther, seeOtherWithToast } from "../page-responses.ts";
@@ -45,8 +44,8 @@ export const reportForms = (ctx: Context) =>
     .post("/reports/:slug/shares/:shareId/revoke", ({ request, params }) =>
       submitForm(ctx, request, "share", (viewer, form) => {
         const path = `/reports/${params.slug}`;
-        const { report } = getSession(ctx, viewer.org, params.slug);
-        const share = sharesOfReport(ctx, report).find(({ id, state }) => id === params.shareId && state === "active");
+        const shares = listShares(ctx, viewer.org, params.slug);
+        const share = shares.find(({ id, state }) => id === params.shareId && state === "active");
         if (share)
           requireConfirmation(form, {
             title: "Revoke this share link?",

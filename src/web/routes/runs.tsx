@@ -84,28 +84,29 @@ async function* followRunPage(
   const lastPosition = parsePosition(after);
   let attempt = lastPosition?.attempt ?? 0;
   for await (const progress of followRun(ctx, viewer.org, runId, signal, { after: lastPosition })) {
-    const { run, events, position, isOver } = progress;
+    const { events, position, isOver } = progress;
     // Each attempt is a session of its own, so its events replace those of the previous attempt.
     const swap = position.attempt === attempt ? "beforeend" : "innerHTML";
     attempt = position.attempt;
     const state = renderFragment(<RunState {...runStateProps(ctx, viewer, site, progress)} />, viewer);
     const rows = renderFragment(<TimelineRows events={events} />);
-    const timelineState = renderFragment(<TimelineState isOpen={false} events={position.seq + 1} />);
-    const partialsAtEnd = [
-      partial("#timeline-state", "innerHTML", timelineState),
-      partial("#follow", "innerHTML", ""),
-      partial("#toast", "innerHTML", ""),
-      partial("#run-ended", "innerHTML", renderFragment(<RunEnd run={run} />)),
-    ];
     const data = [
       partial("#run-state", "innerMorph", state),
       ...(events.length > 0 ? [partial("#timeline", swap, rows)] : []),
-      ...(isOver ? partialsAtEnd : []),
+      ...(isOver ? partialsAtEnd(progress) : []),
     ].join("");
     yield { id: formatPosition(position), data } satisfies Message;
     if (isOver) yield { event: "end", data: "" } satisfies Message;
   }
 }
+
+/** What replaces the live parts of the page of a run once it has ended. */
+const partialsAtEnd = ({ run, position }: Progress): string[] => [
+  partial("#timeline-state", "innerHTML", renderFragment(<TimelineState isOpen={false} events={position.seq + 1} />)),
+  partial("#follow", "innerHTML", ""),
+  partial("#toast", "innerHTML", ""),
+  partial("#run-ended", "innerHTML", renderFragment(<RunEnd run={run} />)),
+];
 
 /** Pages of runs. */
 export const runPages = (ctx: Context) =>
@@ -172,7 +173,7 @@ export const runPages = (ctx: Context) =>
             buttonText: "Cancel run",
             back: `/runs/${params.runId}`,
           });
-        await cancelRun(ctx, viewer.org, params.runId, viewer.person?.name ?? "a user in the web UI");
+        await cancelRun(ctx, viewer.org, params.runId, viewer.person.name);
         return seeOtherWithToast(ctx, `/runs/${params.runId}`, "runCancelled");
       }),
     )

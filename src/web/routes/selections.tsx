@@ -34,7 +34,7 @@ type Plan = { title: string; runs: number; estimate: Estimate; start: (key: stri
 
 const queryFieldsOf = (request: Request) => new URL(request.url).searchParams.keys();
 
-async function planRun(ctx: Context, org: OrgId, runId: string, source: EvalSource): Promise<Plan> {
+function planRun(ctx: Context, org: OrgId, runId: string, source: EvalSource): Plan {
   const { prompt } = getRun(ctx, org, runId);
   const { task } = getRunTask(ctx, org, runId);
   if (prompt.status === "archived")
@@ -45,7 +45,7 @@ async function planRun(ctx: Context, org: OrgId, runId: string, source: EvalSour
   return { title: titleOf(task), runs: agentCount, estimate, start };
 }
 
-async function planPrompt(ctx: Context, org: OrgId, promptId: string, source: EvalSource): Promise<Plan> {
+function planPrompt(ctx: Context, org: OrgId, promptId: string, source: EvalSource): Plan {
   const prompt = getPrompt(ctx, org, promptId);
   if (prompt.templateVars) throw badRequest(`“${titleOf(prompt)}” has variables. Run it from its page.`);
   if (prompt.status === "archived") throw conflict(`“${titleOf(prompt)}” is archived. Unarchive it, or deselect it.`);
@@ -60,12 +60,10 @@ const startSelected = (
   ctx: Context,
   request: Request,
   back: string,
-  plan: (ctx: Context, org: OrgId, id: string, source: EvalSource) => Promise<Plan>,
+  plan: (ctx: Context, org: OrgId, id: string, source: EvalSource) => Plan,
 ) =>
   submitForm(ctx, request, "run", async (viewer, form) => {
-    const plans = await Promise.all(
-      selectedRowsIn(form.keys()).map((id) => plan(ctx, viewer.org, id, webSourceOf(viewer))),
-    );
+    const plans = selectedRowsIn(form.keys()).map((id) => plan(ctx, viewer.org, id, webSourceOf(viewer)));
     if (!form.has(keyField)) form.set(keyField, crypto.randomUUID());
     const total = plans.reduce((sum, { runs }) => sum + runs, 0);
     requireConfirmation(form, {

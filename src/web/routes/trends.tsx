@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { compareSides } from "../../comparisons/compare.ts";
-import { findClearChange, findLatestResults } from "../../comparisons/latest.ts";
+import { findClearChange } from "../../comparisons/latest.ts";
 import type { Context, OrgId } from "../../context.ts";
 import { timeOfId } from "../../db/rows.ts";
 import { oneLine } from "../../grading/text.ts";
@@ -26,6 +26,7 @@ function sidesOf(
   ctx: Context,
   org: OrgId,
   promptId: string | undefined,
+  newestChange: ReturnType<typeof findClearChange>,
   { agent, model, agentVersion, contextDigest, methodology, changes }: Trends,
 ): Map<string, ChangeSides> {
   const scoreChanges = changes.filter(({ what }) => what === "score");
@@ -49,7 +50,6 @@ function sidesOf(
     after: evaluationsBetween(times[i], times[i + 1]),
   }));
   // The page that explains changes of scores knows only the newest one. Trends may give it another time of the day.
-  const newestChange = findLatestResults(ctx, org, promptId)?.change ?? null;
   const isExplained = (at: string, verdict: string | null) =>
     newestChange?.at.slice(0, 10) === at.slice(0, 10) && newestChange.verdict === verdict;
   const sides = changesWithSides.slice(-maxComparedChanges).flatMap(({ at, verdict, before, after }) => {
@@ -81,13 +81,9 @@ export const trendPages = (ctx: Context) =>
         const hasScope = filter.promptId !== undefined || filter.tag !== undefined;
         const query = hasScope || of === undefined ? filter : { ...filter, ...selectedScope };
         if (query.promptId !== undefined) getPromptRow(ctx, viewer.org, query.promptId);
-        const trends = getTrends(
-          ctx,
-          viewer.org,
-          { ...query, until: dayAfter(query.until) },
-          findClearChange(ctx, viewer.org, query.promptId),
-        );
-        const sides = sidesOf(ctx, viewer.org, query.promptId, trends);
+        const newestChange = findClearChange(ctx, viewer.org, query.promptId);
+        const trends = getTrends(ctx, viewer.org, { ...query, until: dayAfter(query.until) }, newestChange);
+        const sides = sidesOf(ctx, viewer.org, query.promptId, newestChange, trends);
         const prompts = listPromptChoices(ctx, viewer.org);
         const agents = agentChoices(ctx, query.agent);
         return <TrendsPage {...{ site, viewer, trends, sides, query, prompts, tags, agents }} />;
