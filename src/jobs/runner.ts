@@ -34,6 +34,7 @@ const leaseCheckMs = 500;
 /** Smaller clock corrections are ignored, since they happen all the time. */
 const clockStepMs = 60_000;
 
+/** How its jobs are settled, and which jobs it claims. */
 type RunnerOptions = Omit<Settlement, "ctx"> & {
   pool: Pool;
   /** Jobs that may run at once, as of now. */
@@ -45,19 +46,19 @@ type RunnerOptions = Omit<Settlement, "ctx"> & {
 
 type ActiveJob = { lease: Lease; abort: AbortController; done: Promise<void> };
 
-type Runner = Settlement &
-  RunnerOptions & {
-    leaseMs: number;
-    /** The jobs that run, by their key. */
-    active: Map<string, ActiveJob>;
-    /** When orphaned jobs were last looked for, in milliseconds of the monotonic clock. */
-    orphansCheckedAt: number;
-    /** Wall clock minus monotonic clock at the last check. */
-    clockLead: number;
-    state: "idle" | "serving" | "draining";
-    /** Why no jobs could be claimed at the last check; null if they could. */
-    problem: string | null;
-  };
+type Runner = RunnerOptions & {
+  ctx: Context;
+  leaseMs: number;
+  /** The jobs that run, by their key. */
+  active: Map<string, ActiveJob>;
+  /** When orphaned jobs were last looked for, in milliseconds of the monotonic clock. */
+  orphansCheckedAt: number;
+  /** Wall clock minus monotonic clock at the last check. */
+  clockLead: number;
+  state: "idle" | "serving" | "draining";
+  /** Why no jobs could be claimed at the last check; null if they could. */
+  problem: string | null;
+};
 
 class ServiceStopping extends Error {}
 class LeaseLost extends Error {}
