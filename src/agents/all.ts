@@ -130,14 +130,17 @@ export const createChildAgents = (env: Env, { take }: AgentStandby): Record<stri
     ]),
   );
 
-/**
- * Loads the code of agents with or without a model, in a process that waits for an order. The relay takes about 15 ms, which the start of a coding
- * agent would wait for.
- */
-export const loadAgents = (kind: "rules" | "model"): Promise<unknown> =>
-  kind === "model"
-    ? Promise.all([import("./llm/llm.ts"), import("./coding/session.ts"), import("./relay/relay.ts")])
-    : import("./explorer/explorer.ts");
+/** Loads the code of agents with or without a model, in a process that waits for an order. */
+export async function loadAgents(kind: "rules" | "model"): Promise<void> {
+  if (kind === "rules") return void (await import("./explorer/explorer.ts"));
+  const [{ rehearseStart }] = await Promise.all([
+    import("./coding/rehearsal.ts"),
+    import("./coding/session.ts"),
+    import("./llm/llm.ts"),
+  ]);
+  // A run that needs what doesn't work here says why.
+  await rehearseStart().catch(() => {});
+}
 
 /** An agent whose code is loaded when it runs. The service itself only needs its description. */
 function lazyAgent(description: ReturnType<Agent["describe"]>, load: () => Promise<Agent>): Agent {
