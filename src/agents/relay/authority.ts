@@ -1,7 +1,7 @@
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 import { isIP } from "node:net";
+import * as asn1 from "asn1js";
 import ipaddr from "ipaddr.js";
-import { bitString, boolean, integer, octetString, oid, sequence, set, tagged, utcTime, utf8String } from "./der.ts";
 
 /** A certificate and its private key, in PEM. */
 type Leaf = { cert: string; key: string };
@@ -33,7 +33,10 @@ const version = 2;
 /** Numbers of the names in a subject's alternative names (RFC 5280, section 4.2.1.6). */
 const nameTags = { dns: 2, ip: 7 };
 /** What a key may be used for (section 4.2.1.3): to answer in TLS, or to sign certificates and lists of revoked ones. */
-const usages = { tls: bitString([0x80], 7), signing: bitString([0x06], 1) };
+const usages = {
+  tls: new asn1.BitString({ valueHex: Uint8Array.of(0x80), unusedBits: 7 }),
+  signing: new asn1.BitString({ valueHex: Uint8Array.of(0x06), unusedBits: 1 }),
+};
 /** Bytes of a public key on the curve P-256, the last ones of its encoding. */
 const pointBytes = 65;
 
@@ -43,14 +46,14 @@ const toPem = (der: Buffer): string =>
   `-----BEGIN CERTIFICATE-----\n${der.toString("base64").replace(/.{64}(?=.)/g, "$&\n")}\n-----END CERTIFICATE-----\n`;
 
 /**
- * Creates a certificate authority whose private key exists only in the memory of this process. `now` in epoch ms. It is written out here, because a session
- * waits for it: a library takes 40 ms and 8 MiB to be loaded and used for the first time, and this takes 2 ms.
+ * Creates a certificate authority whose private key exists only in the memory of this process. `now` in epoch ms. A session waits for it, and libraries for
+ * whole certificates take 40 ms and 8 MiB to be loaded and used for the first time.
  */
 export function createAuthority(now: () => number): Authority {
   const issuer = { name: "evald run", keys: newKeys() };
   const leafKeys = newKeys();
   const root = toCertificate({ subject: issuer.name, publicKey: issuer.keys.publicKey, issuer, now }, [
-    extension(oids.basicConstraints, sequence(boolean(true), integer([0])), "critical"),
+    extension(oids.basicConstraints, sequence(new asn1.Boolean({ value: true }), integer(0)), "critical"),
     extension(oids.keyUsage, usages.signing, "critical"),
     extension(oids.subjectKeyIdentifier, octetString(keyIdentifierOf(issuer.keys.publicKey))),
   ]);
@@ -62,7 +65,7 @@ export function createAuthority(now: () => number): Authority {
       extension(oids.basicConstraints, sequence(), "critical"),
       extension(oids.keyUsage, usages.tls, "critical"),
       extension(oids.extendedKeyUsage, sequence(oid(oids.serverAuth))),
-      extension(oids.authorityKeyIdentifier, sequence(tagged(0, keyIdentifierOf(issuer.keys.publicKey), "primitive"))),
+      extension(oids.authorityKeyIdentifier, sequence(contextBytes(0, keyIdentifierOf(issuer.keys.publicKey)))),
       extension(oids.subjectKeyIdentifier, octetString(keyIdentifierOf(leafKeys.publicKey))),
     ]);
   const leafs = new Map<string, Leaf>();
@@ -86,30 +89,52 @@ type CertificateFields = {
 };
 
 /** A certificate in PEM (RFC 5280, section 4.1), valid longer than any run, with room for a clock that is wrong inside a sandbox. */
-function toCertificate({ subject, publicKey, issuer, now }: CertificateFields, extensions: Buffer[]): string {
+function toCertificate({ subject, publicKey, issuer, now }: CertificateFields, extensions: asn1.Sequence[]): string {
   const algorithm = sequence(oid(oids.ecdsaWithSha256));
+  const validity = [now() - hourMs, now() + 48 * hourMs].map((at) => new asn1.UTCTime({ valueDate: new Date(at) }));
   const content = sequence(
-    tagged(0, integer([version]), "constructed"),
-    integer([1, ...randomBytes(15)]),
+    contextValue(0, integer(version)),
+    // Positive, because its first byte is below 128.
+    new asn1.Integer({ valueHex: Uint8Array.of(1, ...randomBytes(15)) }),
     algorithm,
     toName(issuer.name),
-    sequence(utcTime(new Date(now() - hourMs)), utcTime(new Date(now() + 48 * hourMs))),
+    sequence(...validity),
     toName(subject),
-    encodingOf(publicKey),
-    tagged(3, sequence(...extensions), "constructed"),
+    asn1.fromBER(encodingOf(publicKey)).result,
+    contextValue(3, sequence(...extensions)),
   );
-  return toPem(sequence(content, algorithm, bitString(sign("sha256", content, issuer.keys.privateKey))));
+  const signature = sign("sha256", toDer(content), issuer.keys.privateKey);
+  return toPem(toDer(sequence(content, algorithm, new asn1.BitString({ valueHex: signature }))));
 }
 
-const toName = (commonName: string): Buffer => sequence(set(sequence(oid(oids.commonName), utf8String(commonName))));
+const toDer = (value: asn1.Sequence): Buffer => Buffer.from(value.toBER());
 
-const extension = (id: string, value: Buffer, kind: "critical" | "plain" = "plain"): Buffer =>
-  sequence(oid(id), ...(kind === "critical" ? [boolean(true)] : []), octetString(value));
+const sequence = (...value: asn1.AsnType[]) => new asn1.Sequence({ value });
+const integer = (value: number) => new asn1.Integer({ value });
+const oid = (value: string) => new asn1.ObjectIdentifier({ value });
+const octetString = (valueHex: Uint8Array) => new asn1.OctetString({ valueHex });
 
-const toAlternativeName = (host: string): Buffer =>
+const contextTag = (tagNumber: number) => ({ tagClass: 3, tagNumber });
+/** A value with a tag of its context around it. */
+const contextValue = (tag: number, value: asn1.AsnType) =>
+  new asn1.Constructed({ idBlock: contextTag(tag), value: [value] });
+/** Bytes with a tag of their context in place of the one of their type. */
+const contextBytes = (tag: number, valueHex: Uint8Array) => new asn1.Primitive({ idBlock: contextTag(tag), valueHex });
+
+const toName = (commonName: string) =>
+  sequence(new asn1.Set({ value: [sequence(oid(oids.commonName), new asn1.Utf8String({ value: commonName }))] }));
+
+const extension = (id: string, value: asn1.AsnType, kind: "critical" | "plain" = "plain") =>
+  sequence(
+    oid(id),
+    ...(kind === "critical" ? [new asn1.Boolean({ value: true })] : []),
+    octetString(Buffer.from(value.toBER())),
+  );
+
+const toAlternativeName = (host: string) =>
   isIP(host)
-    ? tagged(nameTags.ip, Buffer.from(ipaddr.parse(host).toByteArray()), "primitive")
-    : tagged(nameTags.dns, Buffer.from(host), "primitive");
+    ? contextBytes(nameTags.ip, Uint8Array.from(ipaddr.parse(host).toByteArray()))
+    : contextBytes(nameTags.dns, Buffer.from(host));
 
 /** SHA-1 of the public key (RFC 5280, section 4.2.1.2). */
 const keyIdentifierOf = (publicKey: KeyObject): Buffer =>
