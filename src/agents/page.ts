@@ -226,7 +226,7 @@ function readMarkdown(url: string, text: string): Page {
     hasOnlyImages: false,
     emptyTabs: 0,
   };
-  if (isErrorPage(page)) return { ...page, problem: "soft_404" };
+  if (isErrorPage(page)) return { ...page, problem: problemOfErrorPage(page) };
   return body.trim() === "" ? { ...page, problem: "empty" } : page;
 }
 

@@ -25,6 +25,8 @@ function openIndex() {
   };
 }
 
+const indexOf = (pagesRead: PagesRead) => (pagesRead.index ??= openIndex());
+
 /** The first page whose text contains the whole path; null if none does. */
 export const findPageWithPath = ({ pages }: PagesRead, path: string): string | null =>
   pages.values().find(({ markdown }) => hasPath(markdown.replaceAll("\\_", "_"), path))?.url ?? null;
@@ -52,8 +54,7 @@ export function addPage(pagesRead: PagesRead, page: Page): void {
   pagesRead.pages.set(page.url, page);
   const lines = page.markdown.split("\n");
   const starts = [{ text: page.title, line: 1 }, ...page.headings];
-  pagesRead.index ??= openIndex();
-  const { db, insert } = pagesRead.index;
+  const { db, insert } = indexOf(pagesRead);
   db.transaction(() => {
     for (const [i, { text, line }] of starts.entries()) {
       const body = lines.slice(line - 1, (starts[i + 1]?.line ?? lines.length + 1) - 1).join("\n");
@@ -66,16 +67,14 @@ export function addPage(pagesRead: PagesRead, page: Page): void {
 export function addListedUrl(pagesRead: PagesRead, url: string, text: string): void {
   if (pagesRead.listedUrls.has(url)) return;
   pagesRead.listedUrls.add(url);
-  pagesRead.index ??= openIndex();
-  pagesRead.index.insert.run(url, text, "");
+  indexOf(pagesRead).insert.run(url, text, "");
 }
 
 /** The best sections for a query: those with all of its words, or else with any. */
 export function searchPagesRead(pagesRead: PagesRead, query: string): SectionMatch[] {
   const words = (query.match(/[\p{L}\p{N}_]+/gu) ?? []).slice(0, 20).map((word) => `"${word}"`);
   if (words.length === 0) return [];
-  pagesRead.index ??= openIndex();
-  const { find } = pagesRead.index;
+  const { find } = indexOf(pagesRead);
   const matches = find.all(words.join(" "));
   return matches.length > 0 ? matches : find.all(words.join(" OR "));
 }

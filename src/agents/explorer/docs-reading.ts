@@ -15,8 +15,7 @@ import { surveySite } from "./survey.ts";
 import { walk } from "./walk.ts";
 
 /** Why docs can't be read: robots.txt, a page to sign in, no text at the start URL, or no API description or MCP server at its URL. */
-const readingRefusals = ["robots", "sign_in", "no_text", "no_api_description", "no_mcp_server"] as const;
-export type ReadingRefusal = (typeof readingRefusals)[number];
+export type ReadingRefusal = "robots" | "sign_in" | "no_text" | "no_api_description" | "no_mcp_server";
 
 /** A page that was read, as one event can have it. */
 export type PageText = Pick<
@@ -44,7 +43,8 @@ const maxDocument = 700_000;
 
 /**
  * Reads docs without looking for an answer: the start URLs, what matches the goal, if there is one, and a survey of the rest. It keeps to
- * robots.txt for the start URLs too, and to the limits of the task. Reports the pages with text, and the API description.
+ * robots.txt for the start URLs too, and to the limits of the task. Reports the pages with text and what else `reading` names, or why not; for
+ * `checks`, only what the success checks find.
  */
 export async function* readDocs(reading: ReadingTask, task: Task, context: AgentContext, version: string): Steps {
   context.signal.throwIfAborted();

@@ -7,9 +7,9 @@ import {
   ownLinesOf,
   type PageRule,
   pageRules,
+  proseOf,
   type SiteContent,
   textInsteadOfPictures,
-  wordsOf,
 } from "./page-rules.ts";
 import { toSections } from "./page-sections.ts";
 import { rankSections, type SectionIndex } from "./sections.ts";
@@ -74,11 +74,11 @@ const maxAnnouncement = 300;
 
 /** Whether pictures stand where a text or a sample belongs. */
 const hasPicturesOnly = (markdown: string): boolean =>
-  isLeftToPictures(wordsOf(markdown).length, markdown.split("![").length - 1);
+  isLeftToPictures(proseOf(markdown).length, markdown.split("![").length - 1);
 
 /** Whether Markdown announces a picture, and says little else. */
 const isAnnouncement = (markdown: string): boolean =>
-  announcedPicture.test(markdown) && wordsOf(markdown).length < maxAnnouncement;
+  announcedPicture.test(markdown) && proseOf(markdown).length < maxAnnouncement;
 
 /** Checks that the page nearest to the goal says in text, and not in a picture, how to reach it. */
 export async function* checkPictures(session: Session, index: SectionIndex): Steps {

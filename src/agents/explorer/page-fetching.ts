@@ -111,7 +111,7 @@ function findProblemAmongOthers(session: Session, page: Page, addresses: string[
   const missing = session.missingPages.get(new URL(page.url).origin);
   if (missing === undefined) return null;
   const urls = [missing.url, page.url];
-  return wordsOf(missing, urls) === wordsOf(page, urls) ? problemOfErrorPage(page) : null;
+  return textWithoutUrls(missing, urls) === textWithoutUrls(page, urls) ? problemOfErrorPage(page) : null;
 }
 
 /** Whether pages with content have such a form or test, too. */
@@ -139,7 +139,7 @@ function containsPathOf(address: string, requested: string): boolean {
 }
 
 /** The text of a page without some URLs, which it may repeat, and without numbers of a request. */
-function wordsOf({ markdown }: Page, urls: string[]): string {
+function textWithoutUrls({ markdown }: Page, urls: string[]): string {
   return urls
     .flatMap((url) => [url, new URL(url).pathname, new URL(url).pathname.split("/").filter(Boolean).at(-1) ?? ""])
     .filter((name) => name.length > 1)

@@ -122,11 +122,16 @@ function isStubOfPage(page: ReadPage, site: SiteContent): boolean {
   );
 }
 
-/** Whether a page has a sentence or two in place of its content, and nothing of its name: it says that something else is the case. */
-const saysSomethingElse = (page: ReadPage, site: SiteContent): boolean =>
-  lacksContent(page, site) &&
-  lacksName(page, site) &&
-  Buffer.byteLength(startOfText(withoutHeadings(ownLinesOf(page, site))).trim()) >= minSentenceBytes;
+/**
+ * What a page has in place of its content: a `sentence` or two that say nothing of its name, so that something else must be the case, or hardly
+ * more than its `title`. null: it has content, no text at all, or looks like an error page.
+ */
+function insteadOfContent(page: ReadPage, site: SiteContent): "sentence" | "title" | null {
+  if (!lacksContent(page, site) || looksLikeErrorPage(page, site)) return null;
+  const text = startOfText(withoutHeadings(ownLinesOf(page, site))).trim();
+  if (lacksName(page, site) && Buffer.byteLength(text) >= minSentenceBytes) return "sentence";
+  return isBlank(page, site) ? null : "title";
+}
 
 /** An index has more links. */
 const maxLinksOfStub = 2;
@@ -146,7 +151,7 @@ function showsOnlyPictures(page: ReadPage, site: SiteContent): boolean {
   const own = ownLinesOf(page, site);
   const rest = own.filter((line) => !linkLine.test(line));
   const linkCount = own.length - rest.length;
-  return linkCount <= page.pictures && isLeftToPictures(wordsOf(rest.join("\n")).length, page.pictures);
+  return linkCount <= page.pictures && isLeftToPictures(proseOf(rest.join("\n")).length, page.pictures);
 }
 
 const restoreOrRemove = "Restore the page, or return status 404 and remove the links to it.";
@@ -265,7 +270,7 @@ export const pageRules: PageRule[] = [
     hidesContent: true,
     appliesUnneeded: leadsNowhere,
     findFault: (page, site) =>
-      saysSomethingElse(page, site) && !looksLikeErrorPage(page, site)
+      insteadOfContent(page, site) === "sentence"
         ? {
             message: `${page.url} (“${page.title.slice(0, 100)}”) has a sentence or two that say nothing of what the links to it say, like an error page`,
             fix: restoreOrRemove,
@@ -277,18 +282,13 @@ export const pageRules: PageRule[] = [
     share: 0.5,
     hidesContent: true,
     appliesUnneeded: (page, site) => isStubOfPage(page, site) || leadsNowhere(page, site),
-    findFault: (page, site) => {
-      const { url, title } = page;
-      return lacksContent(page, site) &&
-        !isBlank(page, site) &&
-        !saysSomethingElse(page, site) &&
-        !looksLikeErrorPage(page, site)
+    findFault: (page, site) =>
+      insteadOfContent(page, site) === "title"
         ? {
-            message: `${url} (“${title.slice(0, 100)}”) has hardly any text besides its title`,
+            message: `${page.url} (“${page.title.slice(0, 100)}”) has hardly any text besides its title`,
             fix: restoreOrRemove,
           }
-        : null;
-    },
+        : null,
   },
   {
     id: "redirects-by-status",
@@ -334,5 +334,5 @@ export function lineOfPicture({ markdown }: ReadPage, fromLine = 1): number | nu
 const picture = new RegExp(String.raw`!\[([^\]]*)\]${linkTarget}`, "g");
 
 /** What Markdown says besides its headings, with the texts of its pictures. */
-export const wordsOf = (markdown: string): string =>
+export const proseOf = (markdown: string): string =>
   startOfText(markdown.replace(picture, "$1").replace(/^#.*$/gm, ""));

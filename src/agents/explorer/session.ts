@@ -59,7 +59,7 @@ export type Session = ToolSession & {
   missingPages: Map<string, Page>;
 };
 
-/** What ended the search for the answer. */
+/** What ended the search: an answer, a goal without words, the limit of that name, or `links`: none is left to follow. */
 export type SearchEnd = "found" | "no_words" | "pages" | "requests" | "wall_clock" | "links";
 
 /** The events of some steps of the explorer, and their result. */
@@ -90,8 +90,8 @@ export const toCheck = (
   ...fields,
 });
 
-/** Maximum size of the checks in one event, in characters of JSON. */
-const maxChecks = 16_000;
+/** Maximum size of the checks in one event, in JSON. */
+const maxCheckChars = 16_000;
 
 /** A thought of the explorer, which its rules wrote. */
 export const thoughtEvent = (text: string): AgentEvent => ({ type: "thought", text, by: "rule" });
@@ -125,10 +125,10 @@ export async function* useTool<T>(
 function splitChecks(checks: Check[]): Check[][] {
   const parts: Check[][] = [];
   // As if a part were full, so that the first check begins one.
-  let size = maxChecks;
+  let size = maxCheckChars;
   for (const check of checks) {
     const length = JSON.stringify(check).length;
-    if (size + length > maxChecks) {
+    if (size + length > maxCheckChars) {
       parts.push([]);
       size = 0;
     }

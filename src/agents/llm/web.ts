@@ -2,7 +2,6 @@ import { validateHeaderName, validateHeaderValue } from "node:http";
 import { z } from "zod";
 import { createGuard, GuardError, type GuardedRequest, type GuardedResponse } from "../../net/guarded.ts";
 import { createHostList } from "../../net/hosts.ts";
-import { createMapping } from "../../net/mapping.ts";
 import { readerAccept } from "../../net/user-agent.ts";
 import type { AgentContext, AgentResources } from "../agent.ts";
 import { shorten } from "../event-size.ts";
@@ -48,13 +47,14 @@ export function webTools(
   reader: Reader,
 ) {
   const guard = createGuard({ allow, urlMap: task.urlMap, edits: task.edits, now, proxy: egress });
-  const mapping = createMapping(task.urlMap);
   const hosts = createHostList({ ...hostUrlsOf(task), operatorHosts });
   const { pagesRead, learn, sourceOf } = reader;
   /** The llms.txt files that a search has requested. */
   const requestedLlmsTxts = new Set<string>();
 
   async function send(url: string, options: RequestOptions, { id, signal, report }: ToolCall): Promise<RequestOutcome> {
+    if (url.length > maxUrlChars)
+      return { ok: false, kind: "refused", message: `the URL is longer than ${maxUrlChars} characters` };
     const { provenance, foundOn } = sourceOf(url);
     const method = options.method ?? "GET";
     const event = {
@@ -68,11 +68,9 @@ export function webTools(
       ...(options.body && { bytesOut: Buffer.byteLength(options.body) }),
     };
     const startedAt = now();
-    if (url.length > maxUrlChars)
-      return { ok: false, kind: "refused", message: `the URL is longer than ${maxUrlChars} characters` };
     try {
       const target = URL.canParse(url) ? new URL(url) : null;
-      if (target && !mapping.toMappedUrl(target) && !hosts.permits(target.hostname))
+      if (target && guard.findMappedUrl(url) === null && !hosts.permits(target.hostname))
         throw new GuardError("refused", url, hosts.objection(target.hostname));
       const response = await guard.request(url, { ...options, signal, timeoutMs: requestMs });
       const { mappedUrl, status, ms, body, redirects, edit } = response;
