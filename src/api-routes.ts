@@ -51,7 +51,7 @@ export function createApiRoutes(service: Service, surface?: Surface) {
   const openApi = once(async () => {
     // Few requests need it. A `require` would load another copy of Elysia and TypeBox.
     const { toOpenAPISchema } = await import("@elysiajs/openapi/openapi");
-    // A router adds the base path to the routes that it gets, so these are others: here, the base path is part of the server URL.
+    // New routes: the router adds the base path to those that it gets, and the document has it in the server URL.
     return toOpenApi(toOpenAPISchema(toRoutes(), { staticFile: false }), ctx.baseUrl()) as OpenApiDocument;
   });
   return { routes: toRoutes(), openApi };

@@ -44,7 +44,7 @@ export function createApp(service: Service, options: AppOptions = {}) {
     const isApi = path.startsWith("/api/");
     trackClient(request, peer, ctx.config.trustsProxy);
     const tenant = () => tenantOf(ctx, request);
-    // Whatever goes on after it has waited, such as for its body, takes another turn then. A read of the API never waits.
+    // A request that has waited, such as for its body, takes another turn before it goes on. A read of the API never waits.
     if (!isApi || request.method !== "GET") trackTurn(request, turns, tenant);
     const { answer } = parts.find(path);
     const route = (each: Request) => {

@@ -75,7 +75,7 @@ function findProblem(names: string[], secrets: CheckSecrets, host: string | null
 /** A value of an Authorization header that is encoded. */
 const basicCredentials = /^(basic\s+)([A-Za-z0-9+/]+=*)$/i;
 
-/** The headers of a request with the secrets that its host may get. Those that any host may get are not filled in. */
+/** The headers of a request with the secrets that are bound to its host. `fillSecrets` has filled in those that any host may get. */
 export function fillHeaders<Headers extends Record<string, unknown>>(
   headers: Headers,
   host: string,

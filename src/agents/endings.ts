@@ -6,9 +6,9 @@ export type Retry = "never" | "fault" | "attempt";
 type EndingRule = {
   /** What happened. The table in docs/agents.md shows it. */
   meaning: string;
-  /** The outcome of the session if it is graded, unless success checks decide; `claimed`: what the agent itself says. */
+  /** The outcome of the session if it is graded, unless success checks decide; `claimed`: what the agent itself says. null: it is never graded. */
   outcome: "claimed" | "goal_not_met" | null;
-  /** The failure of the run if it is not graded, unless its code is known more precisely. null: it is always graded. With both, it is graded if the agent had called a tool. */
+  /** The failure of the run if it is not graded, unless its code is known more precisely. null: it is always graded. If both are set, it is graded only after a tool call. */
   failure: { code: FailedCode; retry: Retry } | null;
 };
 

@@ -36,7 +36,7 @@ export function toMarkdown(html: string, url: string, ownChars: number): string 
   }
 }
 
-/** Markdown without all surroundings that can be left out so that `minChars` are left, or else that anything is left. */
+/** The page as Markdown without the first list of `surroundings` that leaves `minChars` of it, or else anything. */
 function convertMain(source: string, url: string, minChars: number): string {
   const origin = new URL(".", url).href;
   let firstText = "";

@@ -155,7 +155,7 @@ function cpuMsOf(pid: number): number | null {
 
 const maxScans = 10;
 const processesAtOnce = 25;
-/** Marks of the processes to kill, and when the process that has it first started. */
+/** The marks of processes to kill, and when the first process with each started. */
 const marksToKill = new Map<string, number>();
 /** A scan that has not started yet serves all waiting callers, since many runs may end at once. */
 let nextScan: Promise<Set<string>> | null = null;

@@ -125,6 +125,7 @@ const messages: ConversationReader = {
 function addBlock(block: Fields, answer: PartialAnswer): void {
   if (block.type === "text") answer.text += text(block.text);
   if (block.type !== "tool_use") return;
+  // In a stream, a block starts with an empty input, and the pieces of its JSON follow.
   const input = Object.keys(object(block.input)).length > 0 ? JSON.stringify(block.input) : "";
   answer.calls.push({ id: text(block.id), name: text(block.name), input });
 }

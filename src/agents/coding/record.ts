@@ -28,6 +28,7 @@ export type ModelRecord = {
   /** How often in a row the main conversation has been too long, with few answers of the model in between, and how many since. */
   overflowCount: number;
   answersSinceOverflow: number;
+  /** Whether a call was refused with 402, as the gateway does once the run has used its budget. */
   isOverBudget: boolean;
   /** Number of model calls so far, and of those without a complete answer yet. */
   callCount: number;

@@ -6,7 +6,7 @@ import type { Wait } from "./session-ending.ts";
 import type { SessionReporter } from "./session-reporter.ts";
 
 const checkMs = 250;
-/** Silence after which an agent that has asked something counts as waiting for an answer, and its share of the idle limit. */
+/** Silence after which an agent that has asked something counts as waiting for an answer: this, or a smaller share of the idle limit. */
 const maxWaitMs = 20_000;
 const idleShare = 0.25;
 /** After this many vain attempts to shorten its conversation, an agent is stopped: it would go on until the run reaches a limit. */

@@ -55,7 +55,7 @@ const limitTexts = {
 };
 type LimitName = keyof typeof limitTexts;
 
-/** A request or tunnel in progress, and what its `http` event will say. */
+/** A request or tunnel in progress, and what its `http` event will say. `sent` and `body`: texts of a request to the product and its response. */
 export type Exchange = {
   url: URL;
   status: number | null;

@@ -259,7 +259,7 @@ async function send(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<
   }
 }
 
-/** Why the host's robots.txt disallows the URL; null if it doesn't. */
+/** Why a URL may not be read: its host's robots.txt disallows it, or the request for that was refused or cut. null: it may. */
 export async function findRefusal(fetcher: Fetcher, url: string, log: Log): Promise<FetchFailure | null> {
   const fetchResult = await fetchUrl(fetcher, robotsRequest(url), log);
   if (await fetcher.robots.isAllowed(url)) return null;

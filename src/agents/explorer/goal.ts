@@ -132,7 +132,7 @@ export function goalPartsOf(goal: string): Term[][] {
   return parts.map(toTerms).filter((terms) => terms.length >= 2);
 }
 
-/** Synonyms of a word of the goal. Names that docs write as several words have none. */
+/** The synonyms of a name, by their stems. Those of several words are left out: texts are searched word by word. `stem`: empty for a phrase. */
 function alternativesOf(name: string, stem: string): Map<string, string> {
   const forms = new Map<string, string>();
   const names = [...synonyms.keys()].filter((key) => key === name || toStems(key).join(" ") === stem);
@@ -162,7 +162,7 @@ function termsOf(text: string): Term[] {
   for (const part of splitPhrases(text)) {
     if (terms.size >= maxTerms) break;
     if (multiWordPhrases.includes(part)) {
-      // Texts are searched word by word, so a phrase is found by its synonyms of one word.
+      // A phrase is found by its synonyms of one word.
       const alternatives = alternativesOf(part, "");
       const [stem = part] = alternatives.keys();
       if (!terms.has(stem)) terms.set(stem, { word: part, stem, alternatives, related: new Set() });

@@ -11,7 +11,7 @@ const programLanguage = {
   python: /^(?:python3?|py3?|pycon)$/,
 };
 
-/** The calls of APIs in a sample, in the order in which it has them. */
+/** The calls of APIs in a sample, in the order in which it has them. To infer its language takes long, so that is only done if it has a URL. */
 export async function callsOf(sample: CodeSample): Promise<HttpCall[]> {
   const { code } = sample;
   if (code.length > maxSampleChars) return [];

@@ -140,7 +140,7 @@ const headOf = (code: string, chars: number): string =>
 
 const maxErrors = ({ tokens }: Reading): number => 1 + tokens / tokensPerError;
 
-/** The languages as which a sample has fewest errors, the best one included and first. */
+/** The best language of a sample, then those in which it has few more errors. */
 const candidatesOf = (readings: Reading[]): GrammarName[] =>
   readings.filter(({ errors }) => errors < 4 + 4 * readings[0]!.errors).map(({ language }) => language);
 

@@ -15,7 +15,7 @@ type Ecosystem = {
   verb?: RegExp;
   /** Whether the name of a package decides under which name it is imported. */
   isExact: boolean;
-  /** Finds the imports in a sample: the name is the first group that matched. */
+  /** Finds the imports in a sample: its group is the name. */
   imports: RegExp;
   /** What comes with the language. */
   isStandard(name: string): boolean;

@@ -106,6 +106,7 @@ async function parseAs(family: LanguageFamily | undefined, code: string): Promis
   // The prompts and the output of a terminal session say nothing about its commands.
   const source = family === "session" ? (commandsOf(code) ?? code) : input;
   if (
+    // The angle brackets of C and C++ are no placeholders.
     nonCodeMark.test(source.replace(/^[ \t]*#[ \t]*include\b.*$|\btemplate\s*<[^>]*>/gm, "")) ||
     (family !== "yaml" && removedLine.test(source))
   )
@@ -130,8 +131,8 @@ function parseFamily(family: LanguageFamily, code: string): ParseResult | Promis
 const validResult: ParseResult = { broken: false };
 
 /**
- * Forms of a snippet in docs: a module, statements of a function, an expression, or members of an object, class, array
- * or type.
+ * Forms of a snippet in docs: a module, statements of a function, an expression, members of an object, class, array or
+ * type, cases of a switch, declarations without code, or a pattern such as `{ a, ...rest }` of parameters.
  */
 const wrappers: [string, string][] = [
   ["", ""],

@@ -34,7 +34,7 @@ export type AgentCommand = { argv: string[]; group: DelegatedCgroup | null; stat
 
 /** Of the files that bubblewrap gets open: the filter, its status, and those of /etc. */
 const [filterDescriptor, statusDescriptor, firstDescriptor] = [3, 4, 5];
-/** A shell opens no further ones. */
+/** Shells read only one digit in front of `<`. Further files of /etc are left out. */
 const maxDescriptor = 9;
 
 /** Namespaces of a process that starts sandboxes. */
@@ -52,8 +52,8 @@ type ProcessSandbox = {
 };
 
 /**
- * The command that runs `argv` in a sandbox for a process that parses pages, like that of commands. It sees /usr, a few files of /etc,
- * the executable and what its run needs, has no network, and writes only to the folders of its run and to memory. Null without bubblewrap.
+ * The command that runs `argv` in a sandbox: it sees /usr, a few files of /etc, the executable and what its run needs, has no network, and
+ * writes only to the folders of its run and to memory. Null without bubblewrap.
  */
 export function toSandboxCommand(
   argv: string[],

@@ -5,8 +5,8 @@ import { makeGroup, newName, prepareParents } from "./group-folders.ts";
 import { readText } from "./kernel-files.ts";
 
 /**
- * Weights of control groups below the same one: Linux divides CPU time in proportion to them. In the unit of version 1 (`cpu.shares`), where any
- * other group has 1,024, and so have the processes without a group that one `setsid` joins. The service is short of nothing: it uses little.
+ * Weights of control groups in the same parent: Linux divides CPU time in proportion to them. In the unit of version 1 (`cpu.shares`), where any
+ * other group has 1,024, and so has each kernel session (`setsid`) of processes without a group. The service has the highest, because it uses little.
  */
 export const cpuWeights = { service: 8192, session: 1024, sessionInProgress: 512 };
 

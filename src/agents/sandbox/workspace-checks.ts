@@ -29,7 +29,7 @@ export type WorkspaceChecker = Awaited<ReturnType<typeof openWorkspaceChecker>>;
 
 /**
  * Runs checks in new sandboxes over the workspace of a run: each command gets its own. With `isolated`, they work on a copy, so that
- * nothing they write reaches the agent. Make the copy before the agent starts: it must not follow what an agent left there.
+ * nothing they write reaches the agent. Call it before the agent starts then: `copyWorkspace` copies no files that an agent left.
  */
 export async function openWorkspaceChecker(
   sandbox: Pick<SandboxResources, "workspace" | "folder">,

@@ -9,11 +9,11 @@ export type RedirectRule = {
   to: string;
   /** 200: another file is served at the same URL. */
   status: number;
-  /** Whether it applies even if a file has the path. */
+  /** Whether it applies even if a file has the path. Vercel looks for a file after its redirects, and before its rewrites. */
   isForced: boolean;
 };
 
-/** The rules of a site in order, and those that only its host can apply. */
+/** The rules of a site in order, and those that only its host can apply. `hasCleanUrls`: the URLs of its pages have no `.html`. */
 export type Redirects = { rules: RedirectRule[]; notApplied: string[]; hasCleanUrls: boolean };
 
 type ParsedRule = {

@@ -11,7 +11,7 @@ import { parseStoredPi } from "./pi.ts";
 /** A session that a coding agent stored on the machine of its user. `version`: empty if the file doesn't say. */
 export type StoredSession = { agent: string; version: string; events: AgentEvent[] };
 
-/** How an agent stores its sessions. `versionOf`: the agent's version. */
+/** How an agent stores its sessions. `isOwn`: whether only this agent writes such a line. `versionOf`: its version, from that line. */
 type StoredFormat = {
   agent: string;
   isOwn: (line: Fields) => boolean;
