@@ -37,7 +37,7 @@ type Call = {
   /** Whether the client has disconnected. */
   clientLeft: boolean;
   onDisconnect: () => void;
-  /** Cuts the client's side of the response and reads the rest. */
+  /** Cuts the client's side of the response and reads the rest; before there is a response, does nothing. */
   drain: () => void;
 };
 
@@ -86,8 +86,9 @@ function startCall(access: ModelAccess, options: CallOptions): Call {
     hasEnded: false,
     clientLeft: false,
     onDisconnect() {
+      if (call.clientLeft) return;
       call.clientLeft = true;
-      call.drainTimer ??= setTimeout(() => controller.abort("the client disconnected"), drainMs);
+      call.drainTimer = setTimeout(() => controller.abort("the client disconnected"), drainMs);
       call.drain();
     },
     drain: () => {},
@@ -139,7 +140,6 @@ function toBody(call: Call, upstream: Response, meter: Meter): ReadableStream<Ui
   return new ReadableStream<Uint8Array>({
     start(stream) {
       call.drain = () => {
-        call.drain = () => {};
         abortStream(stream);
         readRest(call, reader, meter).catch(() => {});
       };

@@ -29,7 +29,7 @@ export type WorkspaceChecker = Awaited<ReturnType<typeof openWorkspaceChecker>>;
 
 /**
  * Runs checks in new sandboxes over the workspace of a run: each command gets its own. With `isolated`, they work on a copy, so that
- * nothing they write reaches the agent. Call it before the agent starts then: `copyWorkspace` copies no files that an agent left.
+ * nothing they write reaches the agent. Call it before the agent starts then: the copy is made outside of a sandbox, and what an agent leaves may be hostile.
  */
 export async function openWorkspaceChecker(
   sandbox: Pick<SandboxResources, "workspace" | "folder">,
