@@ -115,7 +115,7 @@ export async function prepareToJoinGroups(): Promise<void> {
   await writeFile(join(folder, "cgroup.procs"), "0").catch(() => {});
 }
 
-/** In version 2, the CPU weight of a command, where the process that runs it has 100. */
+/** In version 2, the CPU weight of a command, where the process that runs it has 100: that goes on beside a busy command. */
 const commandWeight = 1;
 
 /** Lets the groups in a folder limit memory and processes, and divide CPU time if possible. */
