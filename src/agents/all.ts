@@ -130,7 +130,7 @@ export const createChildAgents = (env: Env, { take }: AgentStandby): Record<stri
     ]),
   );
 
-/** Loads the code of agents with or without a model, in a process that waits for an order. */
+/** Loads the code of agents with or without a model, in a process that waits for an order. One that comes at once doesn't wait for the rehearsal. */
 export async function loadAgents(kind: "rules" | "model"): Promise<void> {
   if (kind === "rules") return void (await import("./explorer/explorer.ts"));
   const [{ rehearseStart }] = await Promise.all([
@@ -139,7 +139,7 @@ export async function loadAgents(kind: "rules" | "model"): Promise<void> {
     import("./llm/llm.ts"),
   ]);
   // A run that needs what doesn't work here says why.
-  await rehearseStart().catch(() => {});
+  rehearseStart().catch(() => {});
 }
 
 /** An agent whose code is loaded when it runs. The service itself only needs its description. */

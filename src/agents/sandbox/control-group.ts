@@ -109,10 +109,12 @@ function createCpuGroup(name: string): string[] {
  * stopped all others that start or end processes (RCU). Here, another thread waits: it joins the group that this process is in already.
  */
 export async function prepareToJoinGroups(): Promise<void> {
-  const [folder] = [...prepareParents("cgroup", "memory"), ...prepareParents("cgroup2", "")];
-  if (folder === undefined) return;
-  // Where this process can't create groups, it can't join this one either.
-  await writeFile(join(folder, "cgroup.procs"), "0").catch(() => {});
+  try {
+    const [folder] = [...prepareParents("cgroup", "memory"), ...prepareParents("cgroup2", "")];
+    if (folder !== undefined) await writeFile(join(folder, "cgroup.procs"), "0");
+  } catch {
+    // Where this process can't create groups, it can't join this one either.
+  }
 }
 
 /** In version 2, the CPU weight of a command, where the process that runs it has 100: that goes on beside a busy command. */

@@ -8,6 +8,9 @@ import type { Task } from "../task.ts";
 /** A workspace in memory is opened only if this many times its size is free. */
 const reserveFactor = 2;
 
+/** Whether this process has found that it can enter where a workspace is mounted. */
+let canEnter = false;
+
 type OpenWorkspace = Workspace & AsyncDisposable & { problem: string | null };
 
 /** The folder of all workspaces of a service. */
@@ -64,13 +67,16 @@ export async function openWorkspace(folder: string, bytes: number): Promise<Open
     await close();
     return onDisk(await firstLine(child.stderr));
   }
-  const probe = Bun.spawn([...enterCommand({ path, holder }), "true"], {
-    cwd: "/",
-    stdio: ["ignore", "ignore", "pipe"],
-  });
-  if ((await probe.exited) !== 0) {
-    await close();
-    return onDisk(await firstLine(probe.stderr));
+  if (!canEnter) {
+    const probe = Bun.spawn([...enterCommand({ path, holder }), "true"], {
+      cwd: "/",
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    if ((await probe.exited) !== 0) {
+      await close();
+      return onDisk(await firstLine(probe.stderr));
+    }
+    canEnter = true;
   }
   return { path, holder, problem: null, [Symbol.asyncDispose]: close };
 }
