@@ -280,7 +280,10 @@ function toSandboxCommand(
   return { command, variables: toVariables(systemPath) };
 }
 
-/** Sends the prompt to the agent and reads its output until it ends, exits or waits. Then kills everything it started. `onEnd` is called once that begins, which takes a while. */
+/**
+ * Sends the prompt to the agent and reads its output until it ends, exits or waits. Then kills everything it started, and calls `onEnd` without
+ * waiting until that is gone.
+ */
 async function readUntilEnd(
   agent: RunningAgent,
   task: Task,

@@ -13,7 +13,7 @@ export type Command = {
   argv: string[];
   /** Directory mounted at /workspace; a temporary one in memory if undefined. */
   workspace?: Workspace;
-  /** Once it is known what it is. */
+  /** Its input; a promise if that is known only later. */
   stdin?: string | Uint8Array | Promise<string>;
   /** Further environment variables. */
   env?: Record<string, string>;
