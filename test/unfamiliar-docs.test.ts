@@ -133,6 +133,7 @@ test("entries of a list that is of the docs are tested wherever they lead, but n
     return found.map(({ subject }) => subject);
   };
   expect(await deadWith(["/partners"])).toEqual(["/partners"]);
+  expect(await deadWith(["/intro", "/archive"])).toEqual(["/intro", "/archive"]);
   expect(await deadWith(["/a", "/b", "/c", "/d"])).toEqual([]);
 });
 
@@ -243,6 +244,8 @@ test("samples are read to the end of their texts, and not if the heading says th
   expect(await found("Add a note", text)).toBe(0);
   expect(await found("Add a note", `${text}\nopen("low\nputs 2`)).toBe(1);
   expect(await found("What doesn't compile", `open("low\nputs 2`)).toBe(0);
+  expect(await found("Names", `open("low\nputs 2`)).toBe(1);
+  expect(await found("Names", `x\n\`\`\`\n\nThis is not valid:\n\n\`\`\`ruby\nopen("low\nputs 2`)).toBe(0);
 });
 
 test("a short verb matches in any form, but no other word", async () => {
@@ -318,6 +321,12 @@ test("an API description in JSON is no YAML, and its errors have a line", async 
   expect(await api(text.replace('"1"\n', '"1",\n'))).toEqual(["/openapi.json", 5, '"version": "1",']);
   expect((await api(text.replace('"version"', '"versoin"')))?.slice(0, 2)).toEqual(["/openapi.json", 3]);
   expect((await api(text.replace('  "openapi": "3.0.3",\n', "")))?.slice(0, 2)).toEqual(["/openapi.json", 1]);
+  const parameters = '[{ "name": "id", "in": "path", "required": true, "schema": {} }]';
+  const operation = `{ "parameters": ${parameters}, "responses": { "200": { "description": "Open" } } }`;
+  const paths = (path: string) =>
+    text.replace('"paths": {}', `"paths": {\n    "${path}": { "get": ${operation} }\n  }`);
+  expect((await api(paths("/gates/:id")))?.slice(0, 2)).toEqual(["/openapi.json", 8]);
+  expect(await api(paths("/gates/{id}"))).toBeUndefined();
 });
 
 test("an error in a sample of data has its line", async () => {
@@ -543,7 +552,9 @@ test("what a placeholder is the value of doesn't explain it", async () => {
     const body = `# Open a gate\n\n${text}\n\n\`\`\`sh\ncurl "https://api.gates.dev/open?dock=YOUR_DOCK"\n\`\`\`\n`;
     return (await checksOf({ "/": { body, type: "text/markdown" } }, "placeholder-explained")).length;
   };
-  expect([await unexplained(prose), await unexplained(`${prose} Each dock has a number.`)]).toEqual([1, 0]);
+  const option = `${prose}\n\n\`\`\`sh\ngate join --token <token> 1\n\`\`\``;
+  expect([await unexplained(prose), await unexplained(option)]).toEqual([1, 2]);
+  expect(await unexplained(`${prose} Each dock has a number.`)).toBe(0);
 });
 
 test("typographic quotes are wrong in programs, but not in their texts", async () => {
@@ -587,4 +598,163 @@ test("a page of pictures in Markdown says nothing", async () => {
   };
   const checks = await checksOf(routes, "text-instead-of-pictures");
   expect(checks.map(({ subject, line }) => [subject, line])).toEqual([["/open", 3]]);
+});
+
+const brokenLine = async (language: string, lines: string[]) => {
+  const result = await parseSample({ language, code: lines.join("\n"), line: 1, isClosed: true });
+  return result?.broken ? result.line : null;
+};
+
+test("what is missing between two lines is reported where the first of them ends", async () => {
+  expect(
+    await brokenLine("js", ["gates({", "  north: {", "    width: 1", "  }", "", "  // wide", "  south: 2,", "});"]),
+  ).toBe(4);
+  expect(await brokenLine("json", ["{", '  "width": 1', '  "height": 2', "}"])).toBe(2);
+  expect(await brokenLine("toml", ["gates = [", '  {name = "a"}', '  {name = "b"}', "]"])).toBe(2);
+  const python = ["gates = [", '    Gate("north", sides=["a"])', '    Gate("south"),', "]"];
+  expect(await brokenLine("python", python)).toBe(2);
+  for (const next of ['    "b" for _ in docks', "    if wide else None", '    .name("a")'])
+    expect(await brokenLine("python", ["gates = [", "    gate", next, "]", "x ="])).toBeNull();
+});
+
+test("a comma after an import separates nothing", async () => {
+  const rest = ["", "export const open = () => gate({ wide: true });"];
+  expect(await brokenLine("js", ["// open.js", "", 'import { gate } from "gates",', ...rest])).toBe(3);
+  expect(await brokenLine("js", ["// open.js", "", 'import { gate } from "gates";', ...rest])).toBeNull();
+});
+
+test("a shell refuses a branch without a condition, and a line of options without a backslash before it", async () => {
+  const branch = (second: string) => ['if [ "$1" = low ]; then', "  open", `${second} then`, "  close", "fi"];
+  expect(await brokenLine("zsh", branch("elif;"))).toBe(3);
+  expect(await brokenLine("bash", branch("elif true;"))).toBeNull();
+  const call = (end: string) => [
+    "curl https://gates.dev \\",
+    `  --header "A: b"${end}`,
+    "  --json '{",
+    '    "c": 1',
+    "  }'",
+  ];
+  expect(await brokenLine("bash", call(""))).toBe(2);
+  expect(await brokenLine("bash", call(" \\ "))).toBe(2);
+  expect(await brokenLine("bash", call(" \\"))).toBeNull();
+  expect(await brokenLine("sh", ["gate [options]", "  --wide  Open all of it", "  --slow  Take time"])).toBeNull();
+});
+
+test("the code of a page of HTML shows that a fence was never closed in its source", () => {
+  const closed = (language: string, code: string) =>
+    readPage(
+      "http://docs.test/",
+      "text/html",
+      `<h1>Gates</h1><pre><code class="language-${language}">${code}</code></pre>`,
+    ).samples[0]?.isClosed;
+  const swallowed = "open();\n\nThen:\n\n```js title=close.js\nclose();\n";
+  expect([closed("js", swallowed), closed("text", swallowed), closed("md", swallowed)]).toEqual([false, false, true]);
+  expect([closed("text", `${swallowed}\`\`\`\n`), closed("text", "```js\nopen();\n")]).toEqual([true, true]);
+});
+
+test("a fragment names a line only of a file of code", async () => {
+  const section = `<h1 id="a">Gates</h1><h2 id="b">Open</h2><p>${prose.repeat(3)}</p>`;
+  const links = '<a href="/fuses#L27">Fuses</a> <a href="/gate.go#L27">Source</a>';
+  const routes = { "/": page(section + links), "/fuses": page(section), "/gate.go": page(section) };
+  expect((await checksOf(routes, "anchor-resolves")).map(({ subject }) => subject)).toEqual(["/fuses#L27"]);
+});
+
+test("a package is missing that only one sample imports, if its name is nearly that of an installed one", async () => {
+  const missing = async (install: string, imports: string, other = "") => {
+    const sample = (code: string) => `\`\`\`js\n${code}\n\`\`\`\n`;
+    const routes = {
+      "/": { body: `# Gates\n\n[Open a gate](/open)\n\n${prose}\n\n${other && sample(other)}`, type: "text/markdown" },
+      "/open": {
+        body: `# Open a gate\n\n${prose}\n\n\`\`\`sh\nnpm install ${install}\n\`\`\`\n\n${sample(imports)}`,
+        type: "text/markdown",
+      },
+    };
+    return (await checksOf(routes, "prerequisite-explained")).map(({ quote }) => quote);
+  };
+  const from = (name: string) => `import { Lever } from "${name}";`;
+  expect(await missing("@harbor/exporter-oltp", from("@harbor/exporter-otlp"))).toEqual(["@harbor/exporter-otlp"]);
+  expect(await missing("@harbor/exporter-v2", from("@harbor/exporter-v3"))).toEqual([]);
+  expect(await missing("harbor-cache-lever", from("harbor-lever"), from("harbor-cache-lever"))).toEqual([
+    "harbor-lever",
+  ]);
+  expect(
+    await missing("harbor-cache-lever", from("harbor-lever"), from("harbor-cache-lever").replace("Lever", "Rope")),
+  ).toEqual([]);
+});
+
+test("a module of Go without a version in its path has version 1", async () => {
+  const other = async (imported: string) => {
+    const routes = {
+      "/": { body: `# Gates\n\n[Install](/install), [open a gate](/open).\n`, type: "text/markdown" },
+      "/install": { body: "# Install\n\n```sh\ngo get github.com/gates/gate/v3\n```\n", type: "text/markdown" },
+      "/open": { body: `# Open a gate\n\n${prose}\n\n\`\`\`go\nimport "${imported}"\n\`\`\`\n`, type: "text/markdown" },
+    };
+    return (await checksOf(routes, "sdk-version-matches")).map(({ line }) => line);
+  };
+  expect(await other("github.com/gates/gate")).toEqual([6]);
+  expect([await other("github.com/gates/gate/v3"), await other("github.com/gates/gate/trace")]).toEqual([[], []]);
+});
+
+test("a call whose host readers fill in is one of the API if its path is", async () => {
+  const openapi = JSON.stringify({
+    openapi: "3.0.3",
+    info: { title: "Gates", version: "1" },
+    servers: [{ url: "https://api.gates.dev/v1" }],
+    paths: { "/gates/{id}": { patch: { responses: { 200: { description: "Changed" } } } } },
+  });
+  const wrong = async (call: string) => {
+    const body = `# Open a gate\n\n${prose}\n\n[API](/openapi.json)\n\n\`\`\`sh\ncurl \\\n  -X ${call}\n\`\`\`\n`;
+    const routes = {
+      "/": { body, type: "text/markdown" },
+      "/openapi.json": { body: openapi, type: "application/json" },
+    };
+    return (await checksOf(routes, "sample-matches-api")).length;
+  };
+  for (const host of ["GATES_URL", "$GATES", "http://$HOST:8080/v1", "'{{base_url}}"])
+    expect(await wrong(`PUT ${host}/gates/GATE_ID${host.startsWith("'") ? "'" : ""}`)).toBe(1);
+  expect([await wrong("PATCH GATES_URL/gates/GATE_ID"), await wrong("PUT $OTHER/docks/1")]).toEqual([0, 0]);
+});
+
+test("a short page with sections is no error page", async () => {
+  const text = (sections: string) => ({ body: `# Gates\n\n${sections}`, type: "text/plain" });
+  const suspected = async (sections: string) => {
+    const routes = {
+      "/": page(`<h1>Boats</h1><p>${prose} <a href="/llms-full.txt">Open all as text</a></p>`),
+      "/llms-full.txt": text(sections),
+    };
+    return [...(await checksOf(routes, "missing-pages-say-so")), ...(await checksOf(routes, "page-has-content"))]
+      .length;
+  };
+  const line = "Turn the wheel until the chain is tight.";
+  expect(await suspected(`## North\n\n${line}\n\n## South\n\n${line}\n`)).toBe(0);
+  expect(await suspected("It moved to another harbor in spring.\n")).toBe(1);
+});
+
+test("the entry of a list is told from others that start with its address", async () => {
+  const urls = ["/gates/open/wide", "/gates/open/"].map((path) => `<url><loc>{{ORIGIN}}${path}</loc></url>`).join("\n");
+  const routes = {
+    "/": page(`<h1>Open a gate</h1><p>${prose}</p>`),
+    "/gates/open/wide": page(`<h1>Wide</h1><p>${prose}</p>`),
+    "/sitemap.xml": (request: Request) =>
+      new Response(`<urlset>\n${urls.replaceAll("{{ORIGIN}}", new URL(request.url).origin)}\n</urlset>`, {
+        headers: { "content-type": "application/xml" },
+      }),
+  };
+  const lines = (await checksOf(routes, "sitemap-entry-resolves")).map(({ line }) => line);
+  expect([...new Set(lines)]).toEqual([3]);
+});
+
+test("callouts of AsciiDoc are no part of the code", async () => {
+  const callout = (number: number) => `<i class="conum" data-value="${number}"></i><b>(${number})</b>`;
+  const code = `{ # ${callout(1)}\n  "a": 1, ${callout(2)} ${callout(3)}\n  "b": 2\n}`;
+  const html = `<h1>Gates</h1><pre class="highlight"><code class="language-json">${code}</code></pre>`;
+  const [sample] = readPage("http://docs.test/", "text/html", html).samples;
+  expect([sample?.line, sample?.code]).toEqual([3, '{\n  "a": 1,\n  "b": 2\n}']);
+});
+
+test("parameters of Go are closed before the block of their function", async () => {
+  const head = (parameters: string) => ["gates.Use(gates.Dump(func(", `  gate gates.Gate, ${parameters} {`, "})))"];
+  expect(await brokenLine("go", head("sides []byte"))).toBe(2);
+  const valid = "ends struct{ a int }, any interface{}, f func(int) error) error";
+  expect(await brokenLine("go", ["x := 1 +", ...head(valid).slice(0, 2), "}))"])).toBeNull();
 });

@@ -25,9 +25,19 @@ export function onContent(element: Element, enter: () => void, leave: () => void
   element.onEndTag(leave);
 }
 
+type OpenBlock = {
+  tagName: string;
+  language: string | null;
+  code: string;
+  isWrong: boolean;
+  isPlain: boolean;
+  /** Whether its lines end with numbers that the text below it explains. */
+  hasCallouts?: true;
+};
+
 type State = {
   blocks: CodeBlock[];
-  open: { tagName: string; language: string | null; code: string; isWrong: boolean; isPlain: boolean } | null;
+  open: OpenBlock | null;
   /** Open elements whose text isn't copied: line numbers and buttons. */
   silentDepth: number;
   /** The surrounding elements, outermost first: the language that each or one around it names, and their classes. */
@@ -77,6 +87,9 @@ const elementHandlers: Record<string, (state: State, element: Element) => void> 
   br({ open }) {
     if (open) open.code += "\n";
   },
+  ".conum": ({ open }) => {
+    if (open) open.hasCallouts = true;
+  },
   "button, .lineno, .linenos, .line-number, .linenumber, .hljs-ln-n, a.anchor": (state, element) => {
     if (!state.open || element.tagName === "td") return;
     onContent(
@@ -86,6 +99,12 @@ const elementHandlers: Record<string, (state: State, element: Element) => void> 
     );
   },
 };
+
+/** Numbers at the end of a line of AsciiDoc, after the mark of a comment in which its source may have them. */
+const callouts = /(?<![ \t])[ \t]*(?:(?:\/\/|#|--|;;)[ \t]*)?(?:\(\d{1,2}\)[ \t]*){1,9}$/gm;
+
+/** Code of AsciiDoc without the numbers that the text below it explains. */
+export const withoutCallouts = (code: string): string => code.replace(callouts, "");
 
 /** What class names may have in place of a language. */
 const noLanguage = /^(?:text-wrap|default|wrapper|container|notranslate|none)$/;
@@ -130,9 +149,8 @@ function endBlock(state: State): void {
   const { blocks, open } = state;
   state.open = null;
   state.silentDepth = 0;
-  const code = decodeEntities(open?.code ?? "")
-    .replace(/^\n/, "")
-    .trimEnd();
+  const text = decodeEntities(open?.code ?? "").replace(/^\n/, "");
+  const code = (open?.hasCallouts ? withoutCallouts(text) : text).trimEnd();
   // A block of digits holds line numbers.
   if (!open || /^[\d\s]*$/.test(code)) return;
   const { language, isWrong, isPlain } = open;

@@ -42,6 +42,24 @@ export function findFences(markdown: string): Fence[] {
   return fences;
 }
 
+/** The line of a fence with a language, and the one that closes it. */
+const labelledFence = /^\s*(?:`{3,20}|~{3,20})\s*[\w{][^`~]*$/;
+const bareFence = /^\s*(?:`{3,20}|~{3,20})\s*$/;
+/** Languages in which a fence is text like any other. */
+const languageWithFences = /^(?:md|mdx|markdown|mdc|rst|myst|qmd|rmd)$/;
+
+/**
+ * Whether the code of a block goes on over the fence that opens the next one: the page that it was made of lacks the fence in between. An example of
+ * Markdown has a fence for each that it opens.
+ */
+export function swallowsFence({ language, code }: CodeBlock): boolean {
+  if (languageWithFences.test(language ?? "")) return false;
+  const lines = code.split("\n");
+  const firstOpening = lines.findIndex((line) => labelledFence.test(line));
+  if (firstOpening <= 0 || firstOpening === lines.length - 1) return false;
+  return lines.slice(firstOpening + 1).every((line) => !bareFence.test(line));
+}
+
 /** What a line opens; null if it opens no block, as if it has code within a sentence. */
 function readOpening(line: string): Opening | null {
   const match = openingLine.exec(line.slice(0, 1000));

@@ -1,6 +1,6 @@
-import type { CodeBlock } from "./code-blocks.ts";
+import { type CodeBlock, withoutCallouts } from "./code-blocks.ts";
 import { isErrorPage, problemOfErrorPage } from "./error-pages.ts";
-import { codeLines, type Fence, findFences } from "./fences.ts";
+import { codeLines, type Fence, findFences, swallowsFence } from "./fences.ts";
 import { toMarkdown } from "./html-markdown.ts";
 import { breakCodeLines, closeHead, expandEmptyTags } from "./html-source.ts";
 import { markdownLinks, plainText } from "./markdown-links.ts";
@@ -149,7 +149,7 @@ const hasSections = (headings: Heading[]) => headings.some(({ level }) => level 
 /** The preformatted blocks of a page, with the lines before them in its Markdown. */
 function locateSamples(blocks: CodeBlock[], markdown: string): CodeSample[] {
   // A block may be in a quote, and the prompt of an interactive session looks like one.
-  const stripQuote = (line: string) => line.replace(/^[\s>]+/, "").trim();
+  const stripQuote = (line: string) => withoutCallouts(line.replace(/^[\s>]+/, "")).trim();
   const lines = markdown.split("\n").map(stripQuote);
   let from = 0;
   return blocks.slice(0, maxParts).map((block) => {
@@ -157,7 +157,12 @@ function locateSamples(blocks: CodeBlock[], markdown: string): CodeSample[] {
     const place = findBlock(lines, code, from) ?? findWithin(lines, code, from);
     if (place) from = place.lastIndex + 1;
     const isInOneLine = place?.isInOneLine ?? false;
-    return { ...block, line: Math.max(1, place?.line ?? from), isClosed: true, ...(isInOneLine && { isInOneLine }) };
+    return {
+      ...block,
+      line: Math.max(1, place?.line ?? from),
+      isClosed: !swallowsFence(block),
+      ...(isInOneLine && { isInOneLine }),
+    };
   });
 }
 

@@ -13,7 +13,9 @@ const maxHtmlVersions = 20;
 /** Fragments that may be the ID of an element. Others, such as `/guide?tab=2`, are for the scripts of a page. */
 const tested = /^[\w%.:@~()$,*+-]+$/;
 /** Fragments that browsers or viewers of source code understand by themselves. */
-const reserved = /^(top|L\d+|:~:|\d+(-\d+)?$)/i;
+const reserved = /^(top|:~:|\d+(-\d+)?$)/i;
+/** A line of a file of source code, as viewers of it understand. */
+const lineNumber = /^L\d+/i;
 
 type SectionLink = { link: DocLink; page: ReadPage; target: ReadPage; fragment: string };
 
@@ -49,9 +51,13 @@ function sectionLinksOf(page: ReadPage, byKey: Map<string, ReadPage>): SectionLi
   return page.links.flatMap((link) => {
     const [address = "", fragment = ""] = link.url.split(/#(.*)/s);
     const target = byKey.get(pageKey(address));
-    return target && tested.test(fragment) && !reserved.test(fragment) ? [{ link, page, target, fragment }] : [];
+    if (!target || !tested.test(fragment) || reserved.test(fragment)) return [];
+    return lineNumber.test(fragment) && isFile(target) ? [] : [{ link, page, target, fragment }];
   });
 }
+
+/** Whether a page is named like a file that isn't HTML, and so may be shown by a viewer of source code. */
+const isFile = ({ url }: ReadPage): boolean => /\.(?!html?$)\w+$/.test(new URL(url).pathname);
 
 /** True as well for a page whose HTML is unknown. */
 const hasAnchor = ({ anchors }: ReadPage, fragment: string): boolean =>

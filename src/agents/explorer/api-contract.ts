@@ -1,7 +1,7 @@
 import { object } from "../fields.ts";
 import { type JsonObject, resolveRef } from "./api-references.ts";
 import { type Problem, violationsOf } from "./api-schema.ts";
-import type { HttpCall } from "./http-call.ts";
+import { type HttpCall, unknownHost } from "./http-call.ts";
 import { unknownPart } from "./literals.ts";
 
 /** A parsed API description: OpenAPI 3 or Swagger 2. */
@@ -61,9 +61,11 @@ function pathOf({ pathname }: URL): string {
 
 /** Null: another API, or unknown. */
 function findTarget(url: string, document: JsonObject, call: HttpCall): Target | null {
-  const servers = serversOf(url, document).filter(({ origin }) => origin === call.url.origin);
   const paths = object(document.paths);
   const pathname = pathOf(call.url);
+  const allServers = serversOf(url, document);
+  if (call.url.hostname === unknownHost) return targetOnUnknownHost(allServers, paths, pathname, call);
+  const servers = allServers.filter(({ origin }) => origin === call.url.origin);
   for (const server of servers) {
     const prefix = server.pathname.replace(/\/$/, "");
     if (!`${pathname}/`.startsWith(`${prefix}/`)) continue;
@@ -71,14 +73,28 @@ function findTarget(url: string, document: JsonObject, call: HttpCall): Target |
     const template = findPath(paths, rest);
     if (template === undefined)
       return rest.includes(unknownPart) ? null : { kind: "none", problem: "the API description has no such path" };
-    const path = object(paths[template]);
-    if (path.$ref !== undefined) return null;
-    const operation = path[call.method.toLowerCase()];
-    return operation === undefined
-      ? { kind: "none", problem: `the API description has no ${call.method} for ${template}` }
-      : { kind: "operation", path, operation: object(operation) };
+    return operationAt(paths, template, call);
   }
   return misplacedPath(servers, paths, pathname);
+}
+
+function operationAt(paths: JsonObject, template: string, { method }: HttpCall): Target | null {
+  const path = object(paths[template]);
+  if (path.$ref !== undefined) return null;
+  const operation = path[method.toLowerCase()];
+  return operation === undefined
+    ? { kind: "none", problem: `the API description has no ${method} for ${template}` }
+    : { kind: "operation", path, operation: object(operation) };
+}
+
+/** A call whose host the reader fills in is one of the API if its path is, alone or below that of a server. */
+function targetOnUnknownHost(servers: URL[], paths: JsonObject, pathname: string, call: HttpCall): Target | null {
+  const prefixes = ["", ...servers.map((server) => server.pathname.replace(/\/$/, ""))];
+  for (const prefix of prefixes) {
+    const template = pathname.startsWith(`${prefix}/`) ? findPath(paths, pathname.slice(prefix.length)) : undefined;
+    if (template !== undefined && hasFixedPart(template)) return operationAt(paths, template, call);
+  }
+  return null;
 }
 
 /** A path that the API has below another base path: `/v2/items`, `/api/v1/items` or `/items` for `/v1/items`. */

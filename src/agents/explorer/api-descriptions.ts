@@ -141,6 +141,19 @@ const markedLine = /^> *(\d+) \| *(.*)$/m;
 /** What a reference that leads nowhere contains. */
 const deadReference = /\$ref pointer "([^"]+)"/;
 
+/** How much of a message names what it is about. */
+const maxMessageChars = 1000;
+/** What a message about an operation calls it: `/paths/items/{id}/get`. */
+const namedOperation = /\/paths(\/\S*?)\/(?:get|put|post|delete|options|head|patch|trace)\b/;
+
+/** The line of the path of an operation that a message names; null if it names none. */
+function lineOfOperation(message: string, lines: string[]): number | null {
+  const path = namedOperation.exec(message.slice(0, maxMessageChars))?.[1];
+  if (path === undefined) return null;
+  const index = lines.findIndex((line) => line.trim().replace(/["']/g, "").startsWith(`${path}:`));
+  return index < 0 ? null : index + 1;
+}
+
 /** The line of a document with the error of a message; null if unknown. */
 function lineOfError(message: string, text: string): number | null {
   const lines = text.split("\n");
@@ -148,7 +161,7 @@ function lineOfError(message: string, text: string): number | null {
   const isAtSameLine = marked !== "" && lines[Number(number) - 1]?.trim() === marked.trim();
   if (isAtSameLine) return Number(number);
   const sought = marked.trim() || deadReference.exec(message)?.[1];
-  if (!sought) return null;
+  if (!sought) return lineOfOperation(message, lines);
   // An excerpt that occurs more than once doesn't say which line is meant. Each line with a dead reference has to be fixed.
   const matches = lines.flatMap((line, index) => (line.includes(sought) ? [index + 1] : []));
   return marked === "" || matches.length === 1 ? (matches[0] ?? null) : null;

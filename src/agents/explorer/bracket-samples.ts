@@ -8,6 +8,19 @@ export type ParseResult = { broken: false } | SyntaxProblem | null;
 /** The line of an index in a text, from 1. */
 export const lineAt = (code: string, index: number) => code.slice(0, index).split("\n").length;
 
+/** The line where something is missing before an index: where a value starts a line, it is missing at the end of the last line with code before it. */
+export function lineOfMissing(code: string, index: number): number {
+  const line = lineAt(code, index);
+  const lines = code.split("\n");
+  if (
+    !/^\s*[\w"'`$[{(@]/.test(lines[line - 1]!) ||
+    code.slice(code.lastIndexOf("\n", index - 1) + 1, index).trim() !== ""
+  )
+    return line;
+  const previous = lines.findLastIndex((each, at) => at < line - 1 && !/^\s*(?:\/\/.*)?$/.test(each));
+  return previous < 0 ? line : previous + 1;
+}
+
 /** The line after the longest start of a text that is valid, from 1: the first line of what isn't. */
 export function lineAfterValidStart(text: string, isValid: (start: string) => boolean): number {
   const lines = text.split("\n");
@@ -55,7 +68,43 @@ export function checkBrackets(language: GrammarName, code: string): ParseResult 
     return { broken: true, message: `${text[quote]} is never closed`, line: lineAt(source, quote) };
   const result = checkMatching(text, tag.length);
   // Brackets that match don't make a sample valid in which the parser found an error: then nothing is known.
-  return result?.broken ? result : findTypographicQuote(text, source);
+  if (result?.broken) return result;
+  const parameters = language === "go" ? goBlockInParameters.exec(text) : null;
+  if (parameters) {
+    const line = lineAt(source, parameters.index + parameters[0].length - 1);
+    return { broken: true, message: "the parameters of a function are not closed before its block", line };
+  }
+  return findTypographicQuote(text, source) ?? (language === "python" ? findMissingComma(code, text) : null);
+}
+
+/** A function of Go whose parameters, in which types may have brackets of their own, are still open where its block starts. */
+const goBlockInParameters =
+  /\bfunc(?:\s*\([^()]*\))?(?:\s+\w+)?\s*\((?:[^(){}]|\([^(){}]*\)|\b(?:struct|interface)\s*\{[^{}]*\})*(?<!\b(?:struct|interface)\s*)\{/;
+
+/** Words of Python that continue an expression on the next line, or that one goes on after. */
+const pythonOperator = /^(?:and|as|async|await|else|for|from|if|in|is|lambda|not|or|yield)$/;
+
+/**
+ * Finds a line within brackets of Python that ends with a value, where the next one begins with a name: there is a comma missing. `text`: the code
+ * with its strings and comments blanked.
+ */
+function findMissingComma(code: string, text: string): SyntaxProblem | null {
+  const lines = code.split("\n");
+  let depth = 0;
+  let lastLine: { index: number; word: string } | null = null;
+  for (const [index, line] of text.split("\n").entries()) {
+    const [, firstWord = ""] = /^\s*([A-Za-z_]\w*)/.exec(line) ?? [];
+    const startsHere = firstWord !== "" && line.search(/\S/) === (lines[index] ?? "").search(/\S/);
+    if (depth > 0 && lastLine && startsHere && !pythonOperator.test(firstWord) && !pythonOperator.test(lastLine.word))
+      return { broken: true, message: "a comma is missing at the end of the line", line: lastLine.index + 1 };
+    depth += depthChange(line);
+    if (line.trim() === "" && (lines[index] ?? "").trim() === "") continue;
+    // What a line ends with in a string or before a comment isn't looked at.
+    const endsHere = line.trimEnd().length === (lines[index] ?? "").trimEnd().length;
+    const [, word = ""] = /(\w+|[)\]}])$/.exec(endsHere ? line.trimEnd() : "") ?? [];
+    lastLine = word === "" ? null : { index, word };
+  }
+  return null;
 }
 
 /** Typographic quotes, which no language accepts around a string, and which a word processor puts in place of plain ones. `text`: without strings and comments. */

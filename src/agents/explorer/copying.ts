@@ -46,9 +46,9 @@ function placeholdersOf(sample: CodeSample): { name: string; text: string }[] {
   }));
 }
 
-/** A sample without a placeholder, and without what it is the value of: `region=YOUR_REGION` explains nothing. */
+/** A sample without a placeholder, and without what it is the value of: `region=YOUR_REGION` and `--region <region>` explain nothing. */
 const restOf = (code: string, placeholder: string): string =>
-  code.replace(new RegExp(`(?:[\\w-]+=)?${RegExp.escape(placeholder)}`, "g"), "");
+  code.replace(new RegExp(`(?:[\\w-]+=|(?<!\\S)--?[\\w-]+ )?["']?${RegExp.escape(placeholder)}`, "g"), "");
 
 /** A placeholder is explained if a paragraph or a row of a page, a name in an API description, or the rest of the sample has all of its words. */
 function placeholderChecks(page: ReadPage, pages: ReadPage[], apiNames: string[]): Check[] {

@@ -1,5 +1,5 @@
 import type { Command, ParsedScript, SyntaxNode, Word, WordPart } from "unbash";
-import { type HttpCall, queryOf, toUrl } from "./http-call.ts";
+import { type HttpCall, queryOf, toUrlOfAnyHost } from "./http-call.ts";
 import { type Literal, parseJson, unknownPart, unresolved } from "./literals.ts";
 import { commandsOf } from "./shell-samples.ts";
 
@@ -144,7 +144,7 @@ function callOf(options: Option[], hasUnknownWords: boolean, line: number): Http
   return valuesOf(/^url$/).flatMap((address) => {
     // To a folder, curl adds the name of the file that it uploads.
     const file = address.endsWith("/") && has(/^upload-file$/) ? unknownPart : "";
-    const url = toUrl(address + file);
+    const url = toUrlOfAnyHost(address + file);
     if (url === null) return [];
     const query = queryOf(url);
     for (const value of [...(isDataInQuery ? data : []), ...valuesOf(/^url-query$/)])

@@ -1,8 +1,8 @@
 import { pageKey } from "../../net/page-key.ts";
 import { mayBePage, type ReadPage, type Session } from "./session.ts";
 
-/** A folder is the whole docs if at least this share of the links of the start page lead into it, and a list is only of them. */
-export const minLinkShare = 0.75;
+/** A folder is the whole docs if at least this share of the links of the start page lead into it. */
+const minLinkShare = 0.75;
 
 /**
  * The folder of its host that the docs of a start page are in, as a URL that ends with a slash: the deepest one that contains the page and

@@ -21,6 +21,16 @@ export function toUrl(address: string): URL | null {
   return url !== null && /^https?:$/.test(url.protocol) ? url : null;
 }
 
+/** The host of a call whose host only the reader knows. */
+export const unknownHost = "host.unknown";
+
+/** A host that is all placeholder, such as `$HOST:8080`, `{{base_url}}` or `SERVER_URL`. */
+const placeholderHost = new RegExp(`^(?:https?://)?(?:${unknownPart}|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*)(?::\\d+)?(?=/)`);
+
+/** The URL of a call, with the unknown host for one that the reader fills in. */
+export const toUrlOfAnyHost = (address: string): URL | null =>
+  toUrl(markUnknownParts(address).replace(placeholderHost, `http://${unknownHost}`));
+
 /** The names of the query parameters of a URL; null if an unknown part may hold others. */
 export function queryOf(url: URL): Set<string> | null {
   const names = [...url.searchParams.keys()];

@@ -1,5 +1,5 @@
 import { reasonOf } from "../../errors.ts";
-import { lineAt, type ParseResult } from "./bracket-samples.ts";
+import { lineAt, lineOfMissing, type ParseResult } from "./bracket-samples.ts";
 import { grammars } from "./grammars.ts";
 
 /** The result for a sample of JSON, which may be a part of an object or one value per line. Null if it may be meant loosely. */
@@ -34,11 +34,17 @@ export function jsonErrorIn(code: string, problem: string): { message: string; l
   const comma = /,(\s*)[}\]]/.exec(code);
   if (comma) return { message: "there is a comma before a closing bracket", line: lineAt(code, comma.index) };
   let firstError: number | null = null;
+  let isWrongName = false;
   grammars.script.parse(`(${code.trimEnd()})`).iterate({
     enter({ type, name, from }) {
-      if (type.isError || nameOfScript.test(name)) firstError ??= from;
+      if (firstError === null && (type.isError || nameOfScript.test(name))) {
+        firstError = from;
+        isWrongName = !type.isError;
+      }
       return firstError === null;
     },
   });
-  return { message: problem, line: firstError === null ? 1 : lineAt(code, firstError - "(".length) };
+  if (firstError === null) return { message: problem, line: 1 };
+  const index = firstError - "(".length;
+  return { message: problem, line: isWrongName ? lineAt(code, index) : lineOfMissing(code, index) };
 }

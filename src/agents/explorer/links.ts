@@ -248,7 +248,11 @@ export function lineOf(markdown: string, address: string): number | null {
   const lines = markdown.split("\n");
   // Pages may write a link as a whole URL, from the root of the site, or relative to themselves.
   for (const part of hash ? [address, hash] : [address, pathname, name]) {
-    const index = part && part !== "/" ? lines.findIndex((line) => line.includes(part)) : -1;
+    if (!part || part === "/") continue;
+    // The address of another page may start with that of this one.
+    const whole = new RegExp(`${RegExp.escape(part)}(?![\\w%/-])`);
+    const wholeIndex = lines.findIndex((line) => whole.test(line));
+    const index = wholeIndex >= 0 ? wholeIndex : lines.findIndex((line) => line.includes(part));
     if (index >= 0) return index + 1;
   }
   return null;

@@ -3,8 +3,11 @@ import type { CodeSample } from "../page.ts";
 import type { GrammarName } from "./grammars.ts";
 import { isValidIn } from "./inferred-languages.ts";
 
-/** A package as a sample imports it, or as an installation names it. `major`: its major version, null if not given. */
-export type Package = { ecosystem: EcosystemName; name: string; major: number | null };
+/**
+ * A package as a sample imports it, or as an installation names it. `major`: its major version, null if not given. `hasFirstPath`: it is named by the
+ * path of a Go module whose major version is 0 or 1, as that of later ones is in their path.
+ */
+export type Package = { ecosystem: EcosystemName; name: string; major: number | null; hasFirstPath?: true };
 
 type Ecosystem = {
   languages: RegExp;
@@ -173,7 +176,9 @@ function toPackage(ecosystem: EcosystemName, text: string, given?: string): Pack
     .replace(/\/v\d+(?=\/|$)/, "")
     .split("/")
     .slice(0, maxNameParts(ecosystem, name));
-  return { ecosystem, name: parts.join("/"), major: majorOf(inPath ?? version) };
+  // A path below that of a module may be of another one.
+  const hasFirstPath = ecosystem === "go" && parts.join("/") === name;
+  return { ecosystem, name: parts.join("/"), major: majorOf(inPath ?? version), ...(hasFirstPath && { hasFirstPath }) };
 }
 
 /** How many parts of a path name a package. The others are in it. */
@@ -254,6 +259,57 @@ export function provides(installed: Package, imported: Package): boolean {
   const [a, b] = [normalize(installed.name), normalize(imported.name)];
   if (imported.ecosystem === "go") return a === b || a.startsWith(`${b}/`) || b.startsWith(`${a}/`);
   return isNameExact(imported) ? a === b : isRelated(a, b);
+}
+
+/** Shorter names may be alike by chance. */
+const minMisspelledChars = 8;
+const maxMisspelledChars = 2;
+/** No package of npm has a longer name. */
+const maxNameChars = 214;
+
+/** Whether one of two different names may be a misspelling of the other. A version at its end makes another name. */
+export function isMisspelled(a: string, b: string): boolean {
+  const letters = (name: string) => name.replace(/\d+/g, "");
+  const [shorter, longer] = [a.length, b.length].sort((x, y) => x - y) as [number, number];
+  if (shorter < minMisspelledChars || longer > maxNameChars || longer - shorter > maxMisspelledChars) return false;
+  if (letters(a) === letters(b)) return false;
+  return editDistance(a, b) <= maxMisspelledChars;
+}
+
+/** How many characters to insert, delete or replace to make one text of another. */
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (const [i, char] of [...a].entries()) {
+    const next = [i + 1];
+    for (let j = 0; j < b.length; j++)
+      next.push(Math.min(next[j]! + 1, row[j + 1]! + 1, row[j]! + Number(char !== b[j])));
+    row = next;
+  }
+  return row[b.length]!;
+}
+
+/** Whether one of two names has one word more than the other. */
+export function hasOneWordMore(a: string, b: string): boolean {
+  if (Math.max(a.length, b.length) > maxNameChars) return false;
+  const [shorter = [], longer = []] = [a, b]
+    .map((name) => name.split(/[^\p{L}\d]+/u))
+    .sort((x, y) => x.length - y.length);
+  return longer.some((_, index) => longer.toSpliced(index, 1).join(" ") === shorter.join(" "));
+}
+
+/** Imports of single names in JavaScript: `import { a, b as c } from "hollow"`, `const { a } = require("hollow")`. */
+const namedImports = /\{([^{}]*)\}\s*(?:from|=\s*(?:await\s+import|require)\()\s*["']([^"'\s]+)["']/g;
+
+/** The names that samples import from each package of npm. */
+export function importedNamesOf(samples: CodeSample[]): Map<string, Set<string>> {
+  const namesOf = new Map<string, Set<string>>();
+  for (const { code } of samples)
+    for (const [, list = "", specifier = ""] of code.matchAll(namedImports)) {
+      const { name } = toPackage("npm", specifier);
+      const imported = list.split(",").map((each) => each.trim().split(/[\s:]/)[0]!);
+      namesOf.set(name, new Set([...(namesOf.get(name) ?? []), ...imported.filter((each) => each !== "")]));
+    }
+  return namesOf;
 }
 
 /** Whether two names share a word, or one contains the other: `python-hollow` and `hollow`, `PyYAML` and `yaml`. */

@@ -46,6 +46,8 @@ const minSentenceBytes = 12;
 const maxStubBytes = 30;
 /** An error page says no more than this. */
 const maxErrorBytes = 300;
+/** With more headings, a page has sections, and error pages have none. */
+const maxErrorHeadings = 2;
 /** A link in Markdown. */
 const linkOfLine = new RegExp(String.raw`\[[^[\]]*\]${linkTarget}`, "g");
 /** Pages from which on a line of most of them belongs to their template. */
@@ -98,12 +100,14 @@ function leadsFurther(content: string, { url, addresses }: ReadPage, { graph, st
 /** Whether a page has hardly more than its title, or a sentence or two that say nothing of its name. */
 function lacksContent(page: ReadPage, site: SiteContent): boolean {
   if (page.samples.length > 0) return false;
-  const content = withoutHeadings(ownLinesOf(page, site));
+  const own = ownLinesOf(page, site);
+  const content = withoutHeadings(own);
   // With more than one link, a page has content.
   if (leadsFurther(content, page, site)) return page.isDeadEnd && lacksName(page, site);
   const bytes = Buffer.byteLength(startOfText(ownText(content)).trim());
   const isTitle = bytes < minContentBytes && site.pages >= minPagesOfTemplate;
-  return isTitle || (bytes < maxErrorBytes && lacksName(page, site));
+  const hasSections = own.filter((line) => line.startsWith("#")).length > maxErrorHeadings;
+  return isTitle || (bytes < maxErrorBytes && !hasSections && lacksName(page, site));
 }
 
 /** Whether a page has a title, and where its content belongs a word or two that say nothing of its name. */

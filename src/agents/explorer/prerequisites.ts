@@ -4,7 +4,17 @@ import { findAnswer } from "./answer.ts";
 import { type ApiDescription, namesIn } from "./api-contract.ts";
 import { isAboutVersions } from "./api-samples.ts";
 import { checkCopying } from "./copying.ts";
-import { importsOf, installsOf, isNameExact, isRelated, type Package, provides } from "./packages.ts";
+import {
+  hasOneWordMore,
+  importedNamesOf,
+  importsOf,
+  installsOf,
+  isMisspelled,
+  isNameExact,
+  isRelated,
+  type Package,
+  provides,
+} from "./packages.ts";
 import { describesSecret, isOfProduct, namesSecret, type Secret, secretsOf, speaksOfSecret } from "./secrets.ts";
 import type { SectionIndex } from "./sections.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
@@ -64,7 +74,7 @@ function productNamesOf({ pages, origins }: Session): string[] {
 
 /**
  * A package needs an installation if the docs import it on several pages, or in several samples where they have one page:
- * otherwise it may belong to one example only. Where the name of a package doesn't decide how it is imported, only those of the product are known to need one.
+ * otherwise it may belong to one example only, unless its name is nearly that of a package that they install. Where the name of a package doesn't decide how it is imported, only those of the product are known to need one.
  */
 function packageNeeds(
   page: ReadPage,
@@ -81,6 +91,14 @@ function packageNeeds(
   const ownCounts = new Map<string, number>();
   for (const { imports } of own)
     for (const key of new Set(imports.map(keyOf))) ownCounts.set(key, (ownCounts.get(key) ?? 0) + 1);
+  const importedKeys = new Set([...others, ...own.flatMap(({ imports }) => imports)].map(keyOf));
+  const importedNames = importedNamesOf(pages.flatMap(({ samples }) => samples));
+  // Their names are alike, and either nobody imports the installed one, or other samples import the same from it.
+  const isMeant = (installed: Package, imported: Package) =>
+    importedKeys.has(keyOf(installed))
+      ? hasOneWordMore(installed.name, imported.name) &&
+        [...(importedNames.get(imported.name) ?? [])].some((each) => importedNames.get(installed.name)?.has(each))
+      : isMisspelled(installed.name, imported.name);
   const needs = new Map<string, Need>();
   for (const { sample, imports } of own)
     for (const imported of imports) {
@@ -88,11 +106,13 @@ function packageNeeds(
       const key = keyOf(imported);
       const isShared = otherEcosystems.has(ecosystem) ? otherKeys.has(key) : ownCounts.get(key)! > 1;
       const isCertain = products.some((product) => isRelated(name, product));
-      if (!isShared || !(isCertain || isNameExact(imported)) || needs.has(name)) continue;
+      if (!(isCertain || isNameExact(imported)) || needs.has(name)) continue;
       const isInstalled = installedPackages.some((installed) => provides(installed, imported));
-      const alike = installedPackages.find(
-        (installed) => installed.ecosystem === ecosystem && isRelated(installed.name, name),
-      );
+      const sameEcosystem = installedPackages.filter((installed) => installed.ecosystem === ecosystem);
+      const meant =
+        isInstalled || ecosystem !== "npm" ? undefined : sameEcosystem.find((each) => isMeant(each, imported));
+      if (!isShared && !meant) continue;
+      const alike = meant ?? sameEcosystem.find((installed) => isRelated(installed.name, name));
       const subject = `how to install “${name}”${!isInstalled && alike ? ` (they install “${alike.name}”)` : ""}`;
       const isExplained = isInstalled || pages.some((other) => namesInInstallation(other, name));
       needs.set(name, { name, subject, line: lineInSample(sample, name), isExplained, isCertain });
@@ -171,9 +191,11 @@ function versionChecks(page: ReadPage, installs: Map<ReadPage, Package[]>): Chec
     other === page || isAboutVersions(other) || other.isUnlisted ? [] : list,
   );
   const problems = new Map<string, Check>();
-  for (const { name, major, ecosystem, line } of used) {
+  for (const { name, major: givenMajor, ecosystem, hasFirstPath, line } of used) {
     const sameInstalled = installed.filter((each) => each.ecosystem === ecosystem && each.name === name);
     const majors = sameInstalled.flatMap((each) => each.major ?? []);
+    const isFirst = hasFirstPath && !sameInstalled.some((each) => each.hasFirstPath);
+    const major = givenMajor ?? (isFirst ? 1 : null);
     if (major === null || majors.length === 0 || majors.includes(major)) continue;
     problems.set(
       name,

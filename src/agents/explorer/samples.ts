@@ -1,4 +1,3 @@
-import { reasonOf } from "../../errors.ts";
 import { ownMember } from "../../schema.ts";
 import type { Check } from "../agent.ts";
 import { familyOf, isTextLabel, type LanguageFamily } from "../languages.ts";
@@ -7,7 +6,7 @@ import {
   bracketLanguages,
   checkBrackets,
   hasNoSyntaxError,
-  lineAfterValidStart,
+  lineOfMissing,
   type ParseResult,
   withoutPrompts,
 } from "./bracket-samples.ts";
@@ -17,6 +16,7 @@ import { headingAbove, synopsisHeading } from "./page-sections.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 import { commandsOf, parseCommands, parseTerminalSession } from "./shell-samples.ts";
 import { checkTokens, countKeywords, tokenizedLanguages } from "./token-samples.ts";
+import { parseToml } from "./toml-samples.ts";
 import { isShownAsWrong } from "./wrong-samples.ts";
 import { parseYaml } from "./yaml-samples.ts";
 
@@ -189,7 +189,8 @@ function isInsteadOfCode(code: string, lineNumber: number): boolean {
  */
 function readScript(code: string): ParseResult {
   let furthest: { message: string; line: number; offset: number } | null = null;
-  const trimmedCode = code.trim().replace(/[;,]$/, "");
+  // Members of an array or object are separated by commas, imports and exports aren't.
+  const trimmedCode = code.trim().replace(/^(?:import|export)\b/.test(code.trim()) ? /;$/ : /[;,]$/, "");
   // Almost anything is valid as children of an element, so this is tried only for code that starts like an element.
   const wrappersToTry = trimmedCode.startsWith("<") ? [...wrappers, ["<>\n", "\n</>"] as const] : wrappers;
   for (const loader of ["ts", "tsx"] as const) {
@@ -198,7 +199,9 @@ function readScript(code: string): ParseResult {
       const problem = syntaxProblem(transpiler, prefix === "" ? code : prefix + trimmedCode + suffix);
       if (problem === null) return validResult;
       const offset = Math.min(problem.offset - prefix.length, code.length);
-      const line = problem.line - (prefix.split("\n").length - 1);
+      const skipped = prefix === "" ? 0 : code.length - code.trimStart().length;
+      const isMissing = prefix.length <= problem.offset && missingMark.test(problem.message);
+      const line = isMissing ? lineOfMissing(code, skipped + offset) : problem.line - (prefix.split("\n").length - 1);
       if (offset > (furthest?.offset ?? -1)) furthest = { message: problem.message, line, offset };
     }
   }
@@ -206,6 +209,9 @@ function readScript(code: string): ParseResult {
     return null;
   return { broken: true, message: furthest.message, line: Math.min(furthest.line, code.split("\n").length) };
 }
+
+/** The parser came to something else than what ends or separates the parts of the code before. */
+const missingMark = /^Expected "[,;)}\]]" but found/;
 
 /** `listen(port: number, done?: () => void): Server`: a signature for readers, not a program. */
 const signature =
@@ -225,23 +231,6 @@ function syntaxProblem(
     };
     const { line = 1, offset = 0 } = error?.position ?? {};
     return { message: String(error?.message ?? caught), line, offset };
-  }
-}
-
-/** A key may be repeated in alternatives, so only syntax errors count. */
-function parseToml(code: string): ParseResult {
-  const problem = tomlProblem(code);
-  if (problem === null) return validResult;
-  if (/redefin|duplicate|already/i.test(problem)) return null;
-  return { broken: true, message: problem, line: lineAfterValidStart(code, (start) => tomlProblem(start) === null) };
-}
-
-function tomlProblem(code: string): string | null {
-  try {
-    Bun.TOML.parse(code);
-    return null;
-  } catch (caught) {
-    return reasonOf(caught).replace(/^TOML Parse error: /, "");
   }
 }
 

@@ -1,3 +1,4 @@
+import type { ParsedScript } from "unbash";
 import { lineAt, type ParseResult } from "./bracket-samples.ts";
 import { maxSampleChars } from "./inferred-languages.ts";
 
@@ -55,7 +56,8 @@ function quoteAfter(line: string, open: string): string {
 const placeholder = /<[A-Za-z][^<>\n|&;]{0,60}>/g;
 const optionalPart = /\[[\w. |=-]+\]/g;
 /** What the parser reports for a command that every shell refuses. */
-const certainMessage = /^unterminated (single quote|double quote|command substitution)|^expected '(fi|done|esac)'/;
+const certainMessage =
+  /^unterminated (single quote|double quote|command substitution)|^expected '(fi|done|esac)'|^expected command after '(if|elif|while|until)'/;
 /** Words with an apostrophe, PowerShell, the Windows prompt, output, here documents and traces: such samples are not judged. */
 const unjudged = /\w'\w|\$env:|^PS |`[ \t]*$|^(C:|>)|<<|\bset -x\b.*;/m;
 
@@ -63,15 +65,41 @@ const unjudged = /\w'\w|\$env:|^PS |`[ \t]*$|^(C:|>)|<<|\bset -x\b.*;/m;
 async function parseShell(code: string, isExtracted: boolean): Promise<ParseResult> {
   const { parse } = await import("unbash");
   const commands = code.replace(placeholder, "PLACEHOLDER").replace(optionalPart, "OPTION");
-  let errors: readonly { message: string; pos: number }[];
+  let script: ParsedScript;
   try {
-    errors = parse(commands).errors ?? [];
+    script = parse(commands);
   } catch {
     return null;
   }
+  const errors = script.errors ?? [];
   const certainError = errors.find(({ message }) => certainMessage.test(message));
-  if (!certainError) return errors.length === 0 ? { broken: false } : null;
+  if (!certainError) return errors.length === 0 ? checkContinuations(commands, script, isExtracted) : null;
   if (unjudged.test(commands)) return null;
   const line = isExtracted ? 1 : lineAt(commands, certainError.pos);
   return { broken: true, message: certainError.message, line };
+}
+
+/**
+ * Finds a line of options that is a command of its own, because the line before it doesn't end in a backslash, as others of the same command do.
+ * No program is named like an option.
+ */
+function checkContinuations(
+  commands: string,
+  { commands: statements }: ParsedScript,
+  isExtracted: boolean,
+): ParseResult {
+  const lines = commands.split("\n");
+  for (const { pos } of statements) {
+    if (!/^--?[A-Za-z]/.test(commands.slice(pos, pos + 3))) continue;
+    const index = lineAt(commands, pos) - 1;
+    const previous = lines[index - 1] ?? "";
+    const isContinued = lines[index - 2]?.endsWith("\\") || lines[index]!.endsWith("\\") || /\\[ \t]+$/.test(previous);
+    if (previous.trim() === "" || !isContinued) continue;
+    return {
+      broken: true,
+      message: "a line of options is a command of its own, because the line before it lacks a backslash at its end",
+      line: isExtracted ? 1 : index,
+    };
+  }
+  return { broken: false };
 }

@@ -4,7 +4,7 @@ import type { FailedCode } from "../failure.ts";
 import { toPagesListedEvent } from "../milestones.ts";
 import { findAnswer, minReportedShare } from "./answer.ts";
 import { describeSection, wordsOf } from "./conclusion.ts";
-import { findDocsFolder, isInDocs, minLinkShare } from "./docs-folders.ts";
+import { findDocsFolder, isInDocs } from "./docs-folders.ts";
 import { type FetchFailureKind, findLimit } from "./fetching.ts";
 import type { Candidate, Frontier } from "./frontier.ts";
 import { toStems } from "./goal.ts";
@@ -148,7 +148,7 @@ async function* readAllListings(session: Session, frontier: Frontier, index: Sec
         const { url, text, links: allLinks } = list;
         const links = docsLinksIn(session, list);
         // The entries that are tested may include those of other docs, if most are of these.
-        const testedLinks = links.length >= minLinkShare * allLinks.length ? allLinks : links;
+        const testedLinks = links.length * 2 > allLinks.length ? allLinks : links;
         if (links.length === 0) continue;
         frontier.add(links, by, url);
         const listing: Listing = { url, kind: by, text, links: testedLinks };

@@ -16,6 +16,10 @@ const warnings = [
     `\\b(?:this|these|following|next|below|${code})\\b[^.]{0,40}\\b(?:is|are)\\s+(?:an?\\s+|also\\s+)?(?:${wrong}|error)\\b`,
     "i",
   ),
+  new RegExp(
+    `\\b(?:this|these|following|next|below|${code})\\b[^.]{0,40}\\b(?:is|are)(?:n['’]t|\\s+no|\\s+not)\\s+(?:an?\\s+)?(?:valid|correct|allowed|legal)\\b`,
+    "i",
+  ),
   new RegExp(`\\b${code} of (?:an? )?\\W*${wrong}\\b`, "i"),
   /\b(?:syntax|parse|parsing|parser) ?errors?\b/i,
   /\b(?:do not|don['’]t|never) (?:do|write) (?:this|it|so)\b/i,
