@@ -255,6 +255,16 @@ describe("a comparison of two sides", () => {
     expect(five.evidence.causes).toEqual(["score", "success"]);
   });
 
+  test("has no verdict if the prompts that both sides have were not measured", async () => {
+    const app = setUp();
+    const lost = ["timeout: too long", "timeout: too long"];
+    const measured = () => app.evaluate(scores(70, 71), app.prompt()).id;
+    const base = [measured(), measured(), app.evaluate(lost).id];
+    const head = [measured(), app.evaluate(lost).id];
+    const { verdict, evidence } = await app.compare(base.join(), head.join());
+    expect([verdict, evidence.score, evidence.p]).toEqual(["insufficient_data", null, null]);
+  });
+
   test("of reports gives the same result over REST and MCP", async () => {
     const app = setUp();
     const slugs = [...app.evaluate(scores(70, 71, 72, 73)).slugs, ...app.evaluate(scores(80, 81, 82, 83)).slugs];

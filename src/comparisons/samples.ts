@@ -119,7 +119,7 @@ export function commonDimensions(runs: SideRun[]): string[] | null {
     .filter(({ report }) => report?.score != null)
     .map(({ dimensions }) => dimensions.map(({ name }) => name));
   const others = lists.map((names) => names.filter((name) => name !== recoveryName));
-  const common = others.reduce((left, names) => left.filter((name) => names.includes(name)));
+  const common = others.reduce((left, names) => left.filter((name) => names.includes(name)), others[0] ?? []);
   if (others.every((names) => names.length === common.length)) return null;
   const hasErrors = lists.some((names) => names.includes(recoveryName));
   return hasErrors ? [...common, recoveryName] : common;
