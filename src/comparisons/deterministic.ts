@@ -17,20 +17,18 @@ export function verdictOfDeterministic(
 ): { verdict: Verdict; evidence: Partial<Evidence> & { reason: string } } {
   const allNames = names ?? dimensionNames(pairs);
   const untimedNames = allNames.filter((name) => name !== timedDimension);
-  const isWhole = untimedNames.length === 0 || (names === null && untimedNames.length === allNames.length);
-  const scores = samplesOf(pairs, (run) => scoreOn(run, isWhole ? names : untimedNames));
-  const means = differenceOf(scores);
-  const score = {
-    ...roundedMeans(means.before, means.after),
-    without: listLeftOut(pairs, isWhole ? null : untimedNames),
-  };
+  const hasBoth = untimedNames.length > 0 && untimedNames.length < allNames.length;
+  /** null: whole scores are compared. */
+  const comparedNames = hasBoth ? untimedNames : names;
+  const means = differenceOf(samplesOf(pairs, (run) => scoreOn(run, comparedNames)));
+  const score = { ...roundedMeans(means.before, means.after), without: listLeftOut(pairs, comparedNames) };
   const value = round(score.after - score.before, 1);
   const direction = value < 0 ? "regressed" : "improved";
   return {
     verdict: Math.abs(value) >= threshold ? direction : "no_change",
     evidence: {
       reason: `${describeDifference(value)} (limit: ${threshold} points); this agent gives the same result on the same docs`,
-      method: `exact difference, without a test${isWhole ? "" : `, of ${untimedNames.join(" and ")}`}`,
+      method: `exact difference, without a test${comparedNames === null ? "" : `, of ${comparedNames.join(" and ")}`}`,
       score,
       delta: { value, low: value, high: value },
     },
