@@ -39,10 +39,7 @@ export function createArchive(
   if (existing?.kind === "site")
     transaction(db, (tx) => tx.update(archives).set({ kind, usedAt }).where(whereArchive(org, existing.id)).run());
   if (existing) return toArchive(findArchive(ctx, org, existing.id) ?? existing);
-  const whereKept = and(eq(archives.orgId, org), eq(archives.kind, "workspace"));
-  const count = db.select({ n: sql<number>`count(*)` }).from(archives).where(whereKept).get()?.n ?? 0;
-  if (kind === "workspace" && count >= maxArchivesPerOrg)
-    throw conflict(`The organization already has ${maxArchivesPerOrg} archives. Delete one that no prompt uses.`);
+  if (kind === "workspace") refuseFullOrg(ctx, org);
   const createdAt = ctx.now();
   const archive = { id: ctx.newId(createdAt), digest, bytes: data.length, files, kind, createdAt };
   // Someone else may have uploaded the same file meanwhile.
@@ -52,6 +49,14 @@ export function createArchive(
     if (inserted) recordAudit(ctx, org, "archive.created", inserted, changesOf({}, { digest, files, kind }));
   });
   return toArchive(findArchiveByDigest(ctx, org, digest) ?? archive);
+}
+
+/** Throws conflict if an organization has as many archives of workspaces as it may: they are kept, unlike sites. */
+function refuseFullOrg({ db }: Context, org: OrgId): void {
+  const ofWorkspaces = and(eq(archives.orgId, org), eq(archives.kind, "workspace"));
+  const count = db.select({ n: sql<number>`count(*)` }).from(archives).where(ofWorkspaces).get()?.n ?? 0;
+  if (count >= maxArchivesPerOrg)
+    throw conflict(`The organization already has ${maxArchivesPerOrg} archives. Delete one that no prompt uses.`);
 }
 
 /** Newest first. */

@@ -2,12 +2,12 @@ import { and, desc, eq, gt, ne } from "drizzle-orm";
 import { changesOf } from "../audit/entries.ts";
 import type { Context } from "../context.ts";
 import { transaction } from "../db/open.ts";
-import { people, signIns, verifications } from "../db/tables/people.ts";
+import { people, signIns } from "../db/tables/people.ts";
 import { normalizeIp } from "../http/address.ts";
 import { toIso, toName } from "../schema.ts";
 import { type Client, loadBetterAuth, toHeaders, withAppErrors } from "./better-auth-calls.ts";
 import { withPasswordTurn } from "./password-turns.ts";
-import { findPassword, hashPassword, recordAuditOfPerson } from "./people.ts";
+import { endUnfinishedSignIns, findPassword, hashPassword, recordAuditOfPerson } from "./people.ts";
 import type { Person, SignedIn } from "./person.ts";
 import { countSignInAttempt, recordSignInSuccess } from "./sign-in-attempts.ts";
 
@@ -45,7 +45,7 @@ export async function changePassword(
     api.changePassword({ body, headers: toHeaders(client), returnHeaders: true }),
   );
   transaction(ctx.db, (tx) => {
-    tx.delete(verifications).where(eq(verifications.value, person.id)).run();
+    endUnfinishedSignIns(tx, person.id);
     recordAuditOfPerson(ctx, person, "password.changed");
   });
   return headers.getSetCookie();

@@ -206,6 +206,7 @@ function methodOf(path: string | undefined, current: unknown): SignInMethod {
   if (path === "/passkey/verify-authentication") return "passkey";
   if (current === "sso" || current === "passkey") return current;
   if (path?.startsWith("/two-factor/verify-")) return "password_and_code";
+  // What turns the second factor on or off replaces the session as well, without asking for a code.
   return path === "/change-password" && current === "password_and_code" ? current : "password";
 }
 

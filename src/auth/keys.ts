@@ -119,10 +119,8 @@ export function createKey(
     scopes: scopes && keyScopes.filter((scope) => scopes.includes(scope)),
     createdAt,
     expiresAt: lifeMs === null ? null : createdAt + lifeMs,
-    revokedAt: null,
-    lastUsedAt: null,
-    createdBy: createdBy ?? null,
-    trustId: trustId ?? null,
+    createdBy,
+    trustId,
     usesCompatibilityMode,
   };
   const apiKey = transaction(ctx.db, (tx) => {

@@ -62,23 +62,10 @@ export function createOrg(ctx: Context, name: string, timeZone = "UTC"): Org {
   return transaction(ctx.db, (tx) => {
     refuseUsedName(tx, trimmedName);
     const createdAt = ctx.now();
-    const row = {
-      id: ctx.newId(createdAt),
-      name: trimmedName,
-      timeZone,
-      maxRunsAtOnce: null,
-      maxRunsADay: null,
-      maxUsdAMonth: null,
-      maxUsdARun: null,
-      judgeModels: null,
-      resultsToken: null,
-      schedulesPausedAt: null,
-      signInPolicy: null,
-      createdAt,
-    };
-    tx.insert(orgs).values(row).run();
-    const org = toOrg(row);
-    recordAudit(ctx, org.id, "organization.created", org, changesOf({}, { timeZone }));
+    const id = ctx.newId(createdAt) as OrgId;
+    tx.insert(orgs).values({ id, name: trimmedName, timeZone, createdAt }).run();
+    const org = getOrg(ctx, id);
+    recordAudit(ctx, id, "organization.created", org, changesOf({}, { timeZone }));
     return org;
   });
 }

@@ -2,10 +2,10 @@ import { and, asc, eq } from "drizzle-orm";
 import type { AuditAction } from "../audit/actions.ts";
 import { recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
-import { transaction } from "../db/open.ts";
+import { type Tx, transaction } from "../db/open.ts";
 import type { AuditChange } from "../db/tables/audit.ts";
 import { orgs } from "../db/tables/orgs.ts";
-import { accounts, members, people, type SignInMethod, signIns } from "../db/tables/people.ts";
+import { accounts, members, people, type SignInMethod, signIns, verifications } from "../db/tables/people.ts";
 import { isLocked } from "../db/write-lock.ts";
 import { AppError, invalidField, notFound } from "../errors.ts";
 import { identifyActor } from "../http/caller.ts";
@@ -22,13 +22,24 @@ export function findPassword({ db }: Context, personId: string): { id: string; h
   return db.select({ id: accounts.id, hash: accounts.password }).from(accounts).where(where).get();
 }
 
-/** The person with an email address, in any case. */
+/** Like `getPerson`; undefined: there is none. */
 export const findPerson = (ctx: Context, email: string): Person | undefined =>
   ctx.db
     .select({ id: people.id, name: people.name, email: people.email })
     .from(people)
     .where(eq(people.email, toEmail(email)))
     .get();
+
+/** The person with an email address, in any case. Throws not_found. */
+export function getPerson(ctx: Context, email: string): Person {
+  const person = findPerson(ctx, email);
+  if (!person) throw notFound(`No user has the email address ${JSON.stringify(email)}.`);
+  return person;
+}
+
+/** Ends sign-ins of a person that wait for a code: their first step was made with what has changed since. */
+export const endUnfinishedSignIns = (tx: Tx, personId: string): void =>
+  void tx.delete(verifications).where(eq(verifications.value, personId)).run();
 
 /** The organizations of a person, with the role in each. */
 export const listMemberships = (ctx: Context, personId: string): Membership[] =>

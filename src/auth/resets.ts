@@ -2,12 +2,12 @@ import { and, eq } from "drizzle-orm";
 import { recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import { transaction } from "../db/open.ts";
-import { accounts, members, people, signIns, verifications } from "../db/tables/people.ts";
+import { accounts, members, people, signIns } from "../db/tables/people.ts";
 import { conflict, notFound } from "../errors.ts";
 import { identifyActor } from "../http/caller.ts";
 import type { Client } from "./better-auth-calls.ts";
 import { readLinkToken, toLinkToken } from "./links.ts";
-import { findPassword, hashPassword, recordAuditOfPerson, signIn } from "./people.ts";
+import { endUnfinishedSignIns, findPassword, hashPassword, recordAuditOfPerson, signIn } from "./people.ts";
 import type { Person } from "./person.ts";
 import { recordSignInSuccess } from "./sign-in-attempts.ts";
 import { removeFactors } from "./two-factor.ts";
@@ -85,7 +85,7 @@ export async function resetPassword(ctx: Context, token: string, password: strin
     const wasProven = tx.select({ emailVerified: people.emailVerified }).from(people).where(where).get()?.emailVerified;
     // Until the address is proven, somebody else may have added second factors. Afterwards, a reset doesn't replace them.
     if (person.isProven && !wasProven) removeFactors(tx, person.id);
-    tx.delete(verifications).where(eq(verifications.value, person.id)).run();
+    endUnfinishedSignIns(tx, person.id);
     // After a link that an owner made, it may be the owner who knows the password.
     tx.update(people).set({ emailVerified: person.isProven }).where(where).run();
     tx.delete(signIns).where(eq(signIns.personId, person.id)).run();

@@ -14,6 +14,7 @@ import { removeFactors } from "./two-factor.ts";
 
 type OrgToJoin = { id: string } | { name: string };
 
+/** better-auth with the identity provider; undefined: not loaded yet, or without the metadata of the provider. */
 const instances = perContext(() => ({ loading: undefined as Promise<BetterAuth> | undefined }));
 
 /** What people call the identity provider; null: none is configured. */
@@ -101,6 +102,7 @@ async function loadBetterAuthWithSso(ctx: Context): Promise<BetterAuth> {
     }),
   );
   const betterAuth = await state.loading;
+  // better-auth leaves out a provider whose metadata it could not load.
   if ((await betterAuth.$context).socialProviders.length > 0) return betterAuth;
   state.loading = undefined;
   throw unavailable("The identity provider could not be reached. Try again later, or sign in with your password.");

@@ -2,11 +2,11 @@ import { and, eq, gt, lt } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import { type Tx, transaction } from "../db/open.ts";
 import { passkeys, people, signIns, twoFactors, verifications } from "../db/tables/people.ts";
-import { AppError, conflict, notFound } from "../errors.ts";
+import { AppError, conflict } from "../errors.ts";
 import { endOtherSignIns, withPasswordOf } from "./account.ts";
 import { type Client, loadBetterAuth, toHeaders, withAppErrors } from "./better-auth-calls.ts";
 import { mailFactorChange } from "./mail.ts";
-import { findPerson, recordAuditOfPerson, recordRefusal, recordSignIn } from "./people.ts";
+import { endUnfinishedSignIns, getPerson, recordAuditOfPerson, recordRefusal, recordSignIn } from "./people.ts";
 import type { Person, SignedIn } from "./person.ts";
 import { countCodeAttempt, recordCodeSuccess } from "./sign-in-attempts.ts";
 import { findStep, toBackupCode, toCode } from "./totp.ts";
@@ -70,7 +70,7 @@ export async function disableTwoFactor(ctx: Context, { person }: SignedIn, passw
     api.disableTwoFactor({ body: { password }, headers: toHeaders(client), returnHeaders: true }),
   );
   transaction(ctx.db, (tx) => {
-    tx.delete(verifications).where(eq(verifications.value, person.id)).run();
+    endUnfinishedSignIns(tx, person.id);
     // Nobody could use the second factor of these sessions again.
     tx.update(signIns)
       .set({ method: "password" })
@@ -116,8 +116,7 @@ export const isCodeNeeded = (ctx: Context, client: Client): boolean => findChall
  * user has full access to the machine. Throws not_found.
  */
 export function resetTwoFactor(ctx: Context, email: string): Person {
-  const person = findPerson(ctx, email);
-  if (!person) throw notFound(`No user has the email address ${JSON.stringify(email)}.`);
+  const person = getPerson(ctx, email);
   transaction(ctx.db, (tx) => {
     removeFactors(tx, person.id);
     tx.delete(signIns).where(eq(signIns.personId, person.id)).run();
@@ -130,7 +129,7 @@ export function resetTwoFactor(ctx: Context, email: string): Person {
 export function removeFactors(tx: Tx, personId: string): void {
   tx.delete(twoFactors).where(eq(twoFactors.personId, personId)).run();
   tx.delete(passkeys).where(eq(passkeys.personId, personId)).run();
-  tx.delete(verifications).where(eq(verifications.value, personId)).run();
+  endUnfinishedSignIns(tx, personId);
   tx.update(people).set({ twoFactorEnabled: false }).where(eq(people.id, personId)).run();
 }
 

@@ -46,11 +46,12 @@ function toBackup(ctx: Context, row: BackupRow): Backup {
  * them. What was imported later under an older ID counts too.
  */
 function countDeletedSince({ db }: Context, atMs: number): NonNullable<Backup["deletedSince"]> {
-  const isLater = or(isNull(deletions.completedAt), gt(deletions.completedAt, atMs));
+  const existed = lt(deletions.subjectId, firstIdOf(atMs));
+  const wasNotErased = or(isNull(deletions.completedAt), gt(deletions.completedAt, atMs));
   const rows = db
     .select({ kind: deletions.kind, n: count() })
     .from(deletions)
-    .where(and(ne(deletions.status, "restored"), isLater, lt(deletions.subjectId, firstIdOf(atMs))))
+    .where(and(ne(deletions.status, "restored"), existed, wasNotErased))
     .groupBy(deletions.kind)
     .all();
   const countOf = (kind: (typeof deletionKinds)[number]) => rows.find((row) => row.kind === kind)?.n ?? 0;
@@ -157,7 +158,7 @@ export function findBackupState(ctx: Context): BackupState | null {
   const lastAt = last?.startedAt ?? null;
   const { failures, since } = countFailures(ctx, lastAt ?? 0);
   const newest = failures === 0 ? undefined : findNewest(ctx, "failed");
-  // The first backup is due immediately, to show whether the settings work.
+  // The first backup is due immediately, to show whether the settings work. After it, there is always a next time: the setting was checked.
   const scheduledAt =
     lastAt === null ? 0 : (nextTime({ frequency: settings.schedule, id: "", timeZone: "UTC" }, lastAt) ?? lastAt);
   const retryAt = newest ? (newest.completedAt ?? 0) + waitAfter(failures) : 0;

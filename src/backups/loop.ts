@@ -71,6 +71,7 @@ export function createBackupLoop(ctx: Context, env: Record<string, string>) {
   async function makeBackup(name: string, known: string[] | null): Promise<BackupEnd> {
     const { backups, dataDir } = ctx.config;
     if (backups === null) return { failure: "EVALD_BACKUP_TO is not set." };
+    // The new backup counts too: what it replaces is deleted once it is checked.
     const keptBackups = listKeptBackups(ctx);
     const newBackup = { id: "", name, startedAt: ctx.now() };
     const expired = listExpired([...keptBackups, newBackup], backups)

@@ -10,7 +10,6 @@ import type { EvalSource } from "../runs/requests.ts";
 import { getBisect } from "./bisects.ts";
 import { checkTemplate, urlMapOf } from "./builds.ts";
 import type { Bisect, BisectRequest } from "./schema.ts";
-import type { BisectRow } from "./scores.ts";
 
 /**
  * Accepts a bisect, whose first runs follow as soon as its builds have answered. Throws not_found, conflict for an archived prompt,
@@ -29,20 +28,14 @@ export async function requestBisect(ctx: Context, org: OrgId, input: BisectReque
   const createdAt = ctx.now();
   const { trigger, requester: { personId = null, keyId = null } = {} } = input;
   const request = { urlTemplate, commits, templateArgs, agent, model, budgetUsd, trigger, personId, keyId };
-  const nothingMeasured = { skipped: [], stopReason: null, result: null, spentUsd: null, completedAt: null };
-  const row: BisectRow = {
-    id: ctx.newId(createdAt),
-    orgId: org,
-    promptId: prompt.id,
-    ...request,
-    status: "running",
-    createdAt,
-    ...nothingMeasured,
-  };
+  const id = ctx.newId(createdAt);
+  const ids = { id, orgId: org, promptId: prompt.id };
   await ctx.commit((tx) => {
-    tx.insert(bisects).values(row).run();
+    tx.insert(bisects)
+      .values({ ...ids, ...request, skipped: [], status: "running", createdAt })
+      .run();
     const changes = changesOf({}, { promptId: prompt.id, commits: commits.length });
-    recordAudit(ctx, org, "bisect.requested", { id: row.id, name: nameOfPrompt(prompt) }, changes);
+    recordAudit(ctx, org, "bisect.requested", { id, name: nameOfPrompt(prompt) }, changes);
   });
-  return getBisect(ctx, org, row.id);
+  return getBisect(ctx, org, id);
 }

@@ -91,6 +91,7 @@ const occursOnce = (text: string, part: string): boolean =>
 
 /** Links to other pages of the docs whose target occurs only once, because links in menus repeat. */
 function placesOfLinks({ url, text, isHtml }: Source, number: number): Candidate[] {
+  // The empty group makes the target the second group of both.
   const pattern = isHtml ? /<a\s[^>]*?href=(["'])([^"'#?]+)\1/g : /\]\(()([^)\s#?]+)\)/g;
   const targets = [...text.matchAll(pattern)].map(([, , target = ""]) => target);
   return targets
@@ -99,7 +100,7 @@ function placesOfLinks({ url, text, isHtml }: Source, number: number): Candidate
       const suffix = `gone-${number}`;
       const deadTarget = `${target.replace(/\/$/, "")}-${suffix}`;
       const replacements = toReplacements(url, target, deadTarget);
-      return { ...plantedAs("dead_link", ["dead_link"], url, suffix), replacements };
+      return { kind: "dead_link", categories: ["dead_link"], url, named: suffix, replacements };
     });
 }
 
@@ -119,7 +120,7 @@ function placesOfSamples({ url, text }: Source): Candidate[] {
       const find = block.slice(from);
       if (!occursOnce(text, find)) continue;
       const replacement = block.slice(from, at) + block.slice(at + 1);
-      const defect = plantedAs("broken_sample", ["broken_sample"], url, new URL(url).pathname);
+      const defect = { kind: "broken_sample", categories: ["broken_sample"], url, named: new URL(url).pathname };
       return [{ ...defect, replacements: [{ url, find, replacement }] }];
     }
     return [];
@@ -129,13 +130,11 @@ function placesOfSamples({ url, text }: Source): Candidate[] {
 /** Fences in Markdown that are not closed any more. */
 function placesOfFences({ url, text, isHtml }: Source): Candidate[] {
   if (isHtml) return [];
-  const [last] = [...text.matchAll(/^.+\n```\n/gm)]
-    .map(([end]) => end)
-    .filter((end) => occursOnce(text, end))
-    .slice(-1);
+  const last = [...text.matchAll(/^.+\n```\n/gm)].map(([end]) => end).findLast((end) => occursOnce(text, end));
   if (last === undefined) return [];
-  const defect = plantedAs("open_fence", ["broken_sample", "unreadable_page"], url, new URL(url).pathname);
-  return [{ ...defect, replacements: [{ url, find: last, replacement: last.replace(/```\n$/, "") }] }];
+  const replacements = [{ url, find: last, replacement: last.replace(/```\n$/, "") }];
+  const categories = ["broken_sample", "unreadable_page"];
+  return [{ kind: "open_fence", categories, url, named: new URL(url).pathname, replacements }];
 }
 
 /** Commands that install another package than the samples import. */
@@ -146,15 +145,10 @@ function placesOfPackages({ url, text }: Source): Candidate[] {
   return commands
     .filter(([command]) => occursOnce(text, command))
     .map(([command, name = ""]) => ({
-      ...plantedAs("wrong_package", ["missing_docs", "broken_sample", "wrong_contract"], url, name),
+      kind: "wrong_package",
+      categories: ["missing_docs", "broken_sample", "wrong_contract"],
+      url,
+      named: name,
       replacements: [{ url, find: command, replacement: `${command}-v0` }],
     }));
 }
-
-/** `named`: a text that a finding of the defect contains. */
-const plantedAs = (kind: string, categories: string[], url: string, named: string) => ({
-  kind,
-  categories,
-  url,
-  named,
-});

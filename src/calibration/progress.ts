@@ -86,7 +86,7 @@ async function advance(ctx: Context, row: CalibrationRow): Promise<void> {
   const copies = await prepareCopies(ctx, row, nextSite);
   await ctx.commit((tx) => {
     const current = tx.select({ status: calibrations.status }).from(calibrations).where(ofRow(row)).get();
-    // Somebody may have cancelled it in the meantime.
+    // Somebody may have cancelled it in the meantime. Who requested it isn't stored: these runs count as scheduled.
     if (current?.status === "running") acceptCopies(ctx, tx, row, nextSite, copies, { trigger: "schedule" });
   });
   ctx.signals.jobQueued.emit();

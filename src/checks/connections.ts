@@ -73,11 +73,11 @@ export async function checkOidc(input: CheckInput): Promise<Finding> {
   if (isFinding(answer)) return answer;
   if (answer.status >= 500) return problemFound("oidc_unreachable", `it returned status ${answer.status}`, issuer);
   const metadata = answer.status === 200 ? parseJson(answer.text) : null;
-  const missing = ["issuer", "authorization_endpoint", "token_endpoint", "jwks_uri"].filter(
-    (name) => typeof metadata?.[name] !== "string",
-  );
   if (metadata === null)
     return problemFound("oidc_invalid", `it returned status ${answer.status} and no metadata`, issuer);
+  const missing = ["issuer", "authorization_endpoint", "token_endpoint", "jwks_uri"].filter(
+    (name) => typeof metadata[name] !== "string",
+  );
   if (missing.length > 0) return problemFound("oidc_invalid", `its metadata lacks ${missing.join(", ")}`, issuer);
   if (String(metadata.issuer).replace(/\/+$/, "") !== issuer)
     return problemFound("oidc_wrong_issuer", `its issuer is ${metadata.issuer}`, issuer);

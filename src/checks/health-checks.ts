@@ -55,7 +55,7 @@ function logChanges(ctx: Context, ids: ReadonlySet<CheckId>, results: CheckResul
 /** Runs the checks of the service soon after its start and then every day, and those that found a problem more often. */
 export function createHealthChecks(ctx: Context, describeInstallation: () => Installation) {
   const startedAt = ctx.monotonicNow();
-  /** When all checks run next, by the monotonic clock. */
+  /** When all checks run next, by the monotonic clock: first at the start. */
   let dueAt = startedAt;
 
   /** Runs the checks that are due: all of them once a day, otherwise those that found a problem. */
@@ -63,10 +63,11 @@ export function createHealthChecks(ctx: Context, describeInstallation: () => Ins
     const at = ctx.monotonicNow();
     if (at >= dueAt) {
       recordFreeSpace(resolve(ctx.config.dataDir), ctx.now());
-      await checkHealth(ctx, describeInstallation(), at < startedAt + dayMs ? "start" : "daily");
+      await checkHealth(ctx, describeInstallation(), dueAt === startedAt ? "start" : "daily");
       dueAt = at + dayMs;
       return;
     }
+    // Also what an earlier process of the service found.
     const failing = new Set(listStoredProblems(ctx).map(({ check }) => check));
     await checkHealth(ctx, describeInstallation(), "daily", (id) => failing.has(id));
   }

@@ -3,7 +3,7 @@ import { labelOfBuild, resultText, skipLabels } from "../bisects/labels.ts";
 import type { Bisect } from "../bisects/schema.ts";
 import { badRequest } from "../errors.ts";
 import { type Api, findPromptId, toInterruptionFailure } from "./api.ts";
-import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { addServiceOptions, type ServiceAddress, type UseApi, withExecution } from "./connection.ts";
 import { readTextFile } from "./files.ts";
 import { onInterruption } from "./interruption.ts";
 import { exits, parseDollars, parsePair, print, say, sayProgress, table, toJson, waitForEnd } from "./terminal.ts";
@@ -60,15 +60,10 @@ async function runBisect(useApi: UseApi, prompt: string | undefined, options: Bi
       print(json ? toJson(cancelled, 2) : bisectText(cancelled, new Map()));
       return exits.passed;
     }
-    const request = resume === undefined ? toRequest(prompt, options) : null;
-    const hasRepository = request !== null && options.commits === undefined;
-    const subjects = hasRepository ? readSubjects(options.repository ?? ".", request.commits) : new Map();
-    const requested =
-      request === null
-        ? await api.request("GET /bisects/{bisectId}", pathOf(resume ?? ""))
-        : await api.request("POST /bisects", {
-            body: { ...request, promptId: await findPromptId(api, prompt ?? "") },
-          });
+    const { requested, subjects } =
+      resume === undefined
+        ? await requestBisect(api, prompt, options)
+        : { requested: await api.request("GET /bisects/{bisectId}", pathOf(resume)), subjects: new Map() };
     say(`Bisect ${requested.pageUrl}`);
     const path = pathOf(requested.id);
     const stopListening = onInterruption(() => toInterruptionFailure(api, "bisect", [requested.id]), {
@@ -89,18 +84,32 @@ async function runBisect(useApi: UseApi, prompt: string | undefined, options: Bi
     print(json ? toJson(ended, 2) : bisectText(ended, subjects));
     return ended.status === "found" ? exits.passed : exits.error;
   };
-  return await useApi({ url, org }, work, { execute: { allowUrls: [] } });
+  return await useApi({ url, org }, work, withExecution);
 }
 
-/** The request that options ask for, without its prompt. Throws bad_request. */
-function toRequest(prompt: string | undefined, options: BisectOptions) {
-  const { good, bad, urlTemplate, commits: file, repository, arg: templateArgs, agent, model, budgetUsd } = options;
+/** Requests the bisect that options ask for. `subjects`: of its commits, if a repository lists them. Throws bad_request. */
+async function requestBisect(api: Api, prompt: string | undefined, options: BisectOptions) {
+  const {
+    good,
+    bad,
+    urlTemplate,
+    commits: file,
+    repository = ".",
+    arg: templateArgs,
+    agent,
+    model,
+    budgetUsd,
+  } = options;
   if (prompt === undefined) throw badRequest("Name the prompt to run.");
   if (good === undefined || bad === undefined || urlTemplate === undefined)
     throw badRequest("Pass --good, --bad and --url-template.");
-  if (file !== undefined && repository !== undefined) throw badRequest("Pass --commits or --repository, not both.");
-  const commits = file === undefined ? readLog(repository ?? ".", good, bad) : readCommits(file, good, bad);
-  return { urlTemplate, commits, templateArgs, agent, model, budgetUsd };
+  if (file !== undefined && options.repository !== undefined)
+    throw badRequest("Pass --commits or --repository, not both.");
+  const commits = file === undefined ? readLog(repository, good, bad) : readCommits(file, good, bad);
+  const subjects = file === undefined ? readSubjects(repository, commits) : new Map<string, string>();
+  const promptId = await findPromptId(api, prompt);
+  const body = { promptId, urlTemplate, commits, templateArgs, agent, model, budgetUsd };
+  return { requested: await api.request("POST /bisects", { body }), subjects };
 }
 
 /** Runs Git, and returns what it prints. Throws bad_request. */

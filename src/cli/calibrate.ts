@@ -10,7 +10,7 @@ import {
 import { type Calibration, type CalibrationRequest, maxSites, runsPerSite } from "../calibration/schema.ts";
 import { AppError } from "../errors.ts";
 import { type Api, findPromptId, toInterruptionFailure } from "./api.ts";
-import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { addServiceOptions, type ServiceAddress, type UseApi, withExecution } from "./connection.ts";
 import { onInterruption } from "./interruption.ts";
 import { exits, parseDollars, print, say, sayRest, table, toJson, waitForEnd, wholeNumber } from "./terminal.ts";
 
@@ -64,7 +64,7 @@ async function calibrate(useApi: UseApi, options: Options): Promise<void> {
       say("Stopped the calibration and its repetition.");
       print(json ? toJson(stopped) : stopped.id);
     });
-  await useApi({ url, org }, (api) => runCalibration(api, options), { execute: { allowUrls: [] } });
+  await useApi({ url, org }, (api) => runCalibration(api, options), withExecution);
 }
 
 async function runCalibration(api: Api, options: Options): Promise<void> {

@@ -26,6 +26,8 @@ export type ApiOptions = ServiceAddress & { json?: boolean };
  * particular, so any will do.
  */
 type LocalOptions = { execute?: { allowUrls: string[] }; isForAllOrgs?: boolean };
+/** For a command whose runs this process executes if there is no service. */
+export const withExecution: LocalOptions = { execute: { allowUrls: [] } };
 /** Does the work of a command with the API of its service. */
 export type UseApi = <T>(address: ServiceAddress, work: (api: Api) => Promise<T>, options?: LocalOptions) => Promise<T>;
 
@@ -156,6 +158,7 @@ async function openLocal(
         if (execute) await takeOver(local);
         return await app.handle(request);
       },
+      // Whether this process executes the runs, which then end with it.
       () => local.lock !== null,
     );
     return { api, close: () => closeLocal(local) };

@@ -2,7 +2,7 @@ import { createInterface } from "node:readline/promises";
 import type { Command } from "commander";
 import { changeEmail } from "../auth/email-change.ts";
 import { getOrgByName } from "../auth/orgs.ts";
-import { findPerson } from "../auth/people.ts";
+import { getPerson } from "../auth/people.ts";
 import type { Person } from "../auth/person.ts";
 import type { Config } from "../config/config.ts";
 import type { Context } from "../context.ts";
@@ -159,11 +159,7 @@ export function addOrgDelete(org: Command, configOf: () => Config): void {
 /** Adds `person export`, `person set-email` and `person delete`. */
 export function addPersonDelete(person: Command, configOf: () => Config): void {
   const withAccount = <T>(email: string, work: (ctx: Context, account: Person) => T): T =>
-    withData(configOf(), ({ ctx }) => {
-      const account = findPerson(ctx, email);
-      if (!account) throw notFound(`No user has the email address ${JSON.stringify(email)}.`);
-      return work(ctx, account);
-    });
+    withData(configOf(), ({ ctx }) => work(ctx, getPerson(ctx, email)));
   person
     .command("export <email>")
     .description("Print everything that is stored about a user, as JSON")

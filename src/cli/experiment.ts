@@ -24,7 +24,7 @@ import type { Experiment, ExperimentRequest, ExperimentRun } from "../experiment
 import { count } from "../grading/text.ts";
 import { type Api, findPromptId, findProvider, toInterruptionFailure } from "./api.ts";
 import { readArchive } from "./archive.ts";
-import { type ApiOptions, addApiOptions, addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { type ApiOptions, addApiOptions, addServiceOptions, type UseApi, withExecution } from "./connection.ts";
 import { readJsonFile } from "./files.ts";
 import { onInterruption } from "./interruption.ts";
 import {
@@ -42,7 +42,7 @@ import {
 
 type Replacements = NonNullable<PresetInput["replacements"]>;
 
-type RunOptions = ServiceAddress & {
+type RunOptions = ApiOptions & {
   tag?: string;
   title?: string;
   runs?: number;
@@ -65,7 +65,6 @@ type RunOptions = ServiceAddress & {
   triggerOf?: string;
   withoutPages?: number;
   estimate?: boolean;
-  json?: boolean;
 };
 
 /** Adds `experiment run`, `experiment list`, `experiment show` and `experiment cancel`. */
@@ -200,7 +199,7 @@ export async function runExperiment(useApi: UseApi, prompts: string[], options: 
     print(json ? toJson(ended, 2) : resultText(ended));
     if (ended.status === "stopped") process.exitCode = exits.error;
   };
-  await useApi({ url, org }, work, { execute: { allowUrls: [] } });
+  await useApi({ url, org }, work, withExecution);
 }
 
 /** Labels name prompts by ID, tag or title. A name that no prompt has as its tag is a title. Throws not_found. */

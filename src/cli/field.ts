@@ -37,6 +37,7 @@ export function addField(program: Command, configOf: () => Config, useApi: UseAp
       `\nSessions of ${storedAgents.join(", ")}. Of opencode, store what \`opencode export\` prints.\n\nExample:\n  evald field session ~/.claude/projects/-home-me-app/SESSION.jsonl --provider Acme`,
     )
     .action(async (file: string, options: SessionOptions) => {
+      // An invalid setting is reported before the session is read.
       configOf();
       if (options.send) checkIsPerson(env);
       const session = readSession(file);

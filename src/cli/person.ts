@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import { setOperator } from "../auth/operators.ts";
-import { findPerson } from "../auth/people.ts";
+import { getPerson } from "../auth/people.ts";
 import { toResetPath } from "../auth/resets.ts";
 import { resetTwoFactor } from "../auth/two-factor.ts";
 import type { Config } from "../config/config.ts";
-import { badRequest, notFound } from "../errors.ts";
+import { badRequest } from "../errors.ts";
 import { withData } from "./data-directory.ts";
 import { addPersonDelete } from "./deletion.ts";
 import { print, say, toJson } from "./terminal.ts";
@@ -19,11 +19,7 @@ export function addPerson(program: Command, configOf: () => Config): void {
     .option("--json", "Print the link as JSON")
     .addHelpText("after", "\nExample:\n  evald person reset-link ada@example.com")
     .action((email: string, { json }: { json?: boolean }) => {
-      const link = withData(configOf(), ({ ctx }) => {
-        const person = findPerson(ctx, email);
-        if (!person) throw notFound(`No user has the email address ${JSON.stringify(email)}.`);
-        return ctx.baseUrl() + toResetPath(ctx, person);
-      });
+      const link = withData(configOf(), ({ ctx }) => ctx.baseUrl() + toResetPath(ctx, getPerson(ctx, email)));
       say("The link works once and expires in 24 hours. Anyone who opens it can sign in as this user.");
       print(json ? toJson({ url: link }) : link);
     });

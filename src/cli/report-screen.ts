@@ -40,6 +40,7 @@ export function reportScreen(report: Report, { width, hasColor, fullReportHint }
     wrapText(oneLine(text), columns, { indent, first }).join("\n");
   const notes = [describeSources(report), describeEdits(report)].filter((note) => note !== null);
   const { keyFinding, recommendations, frictionPoints } = report;
+  // Conventions hindered no agent: they are shown only if nothing else is to fix.
   const fixes = recommendations.filter(({ isConvention }) => !isConvention);
   const shownFixes = (fixes.length > 0 ? fixes : recommendations).slice(0, maxFixes);
   const hiddenFixes = recommendations.length - shownFixes.length;

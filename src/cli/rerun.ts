@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { addServiceOptions, type ServiceAddress, type UseApi } from "./connection.ts";
+import { addServiceOptions, type ServiceAddress, type UseApi, withExecution } from "./connection.ts";
 import { addRunResult, finishRuns, type RunResult, runResultHelp, waitsForReport } from "./run-result.ts";
 
 /** Adds `rerun`: runs a prompt again as a run did. */
@@ -17,7 +17,7 @@ export function addRerun(program: Command, useApi: UseApi): void {
           const response = await api.request("POST /runs/{runId}/rerun", { path, idempotencyKey: crypto.randomUUID() });
           return await finishRuns(api, response, result);
         },
-        waitsForReport(result) ? { execute: { allowUrls: [] } } : {},
+        waitsForReport(result) ? withExecution : {},
       );
     });
 }

@@ -13,6 +13,7 @@ import type { Config } from "../config/config.ts";
 import { secretsIn } from "../config/model-settings.ts";
 import type { Address } from "../config/telemetry-settings.ts";
 import { redisSecrets } from "../config/worker-settings.ts";
+import type { Context } from "../context.ts";
 import { closeDb, type Db, lockData, releaseCache } from "../db/open.ts";
 import { isLocked } from "../db/write-lock.ts";
 import { ConfigError } from "../errors.ts";
@@ -122,15 +123,7 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
     allowPrivate: config.allowPrivate,
   });
 
-  const storeLastUsed = ({ isStopping }: { isStopping: boolean }) => {
-    try {
-      flushLastUsed(service.ctx, isStopping);
-    } catch (error) {
-      service.ctx.disk.onError(error);
-      log.error({ err: error }, "could not store when API keys were last used");
-    }
-  };
-  const lastUsedTimer = setInterval(() => isLocked(db) || storeLastUsed({ isStopping: false }), 60_000);
+  const lastUsedTimer = setInterval(() => isLocked(db) || storeLastUsed(service.ctx, { isStopping: false }), 60_000);
   await service.start();
   const idleTimer = releaseMemoryWhenIdle(() => releaseCache(db));
 
@@ -149,7 +142,7 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
     clearInterval(idleTimer);
     await Promise.all([service.healthChecks.stop(), service.upkeep.stop(), service.stop(config.drainMs)]);
     await Promise.all([server.stop(true), publicServer.stop(true), metricsServer?.stop(true)]);
-    storeLastUsed({ isStopping: true });
+    storeLastUsed(service.ctx, { isStopping: true });
     removePublishedService();
     closeDb(db);
     lock.release();
@@ -173,6 +166,16 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
   // Not awaited: the kernel takes its time.
   void joinServiceGroup();
   if (config.welcome) await welcome(service, ownUrl);
+}
+
+/** Stores when API keys were last used. A fault of the disk is only logged. */
+function storeLastUsed(ctx: Context, { isStopping }: { isStopping: boolean }): void {
+  try {
+    flushLastUsed(ctx, isStopping);
+  } catch (error) {
+    ctx.disk.onError(error);
+    ctx.log.error({ err: error }, "could not store when API keys were last used");
+  }
 }
 
 /**

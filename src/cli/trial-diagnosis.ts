@@ -64,15 +64,11 @@ const toolSteps: Record<ToolStep, { mark: string; tool: ToolName }> = {
 export function findSteps(trial: Trial): Step[] {
   const usages = trial.events.filter((event) => event.type === "usage");
   const steps = (Object.keys(toolSteps) as ToolStep[]).map((step) => findToolStep(trial, step));
-  return [
-    ...steps,
-    findAnswer(trial),
-    {
-      name: "usage",
-      detail: usages.length > 0 ? count(usages.length, "model call") : null,
-      diagnosis: usages.length > 0 ? null : noModelCall(trial),
-    },
-  ];
+  const usage =
+    usages.length > 0
+      ? { detail: count(usages.length, "model call"), diagnosis: null }
+      : { detail: null, diagnosis: noModelCall(trial) };
+  return [...steps, findAnswer(trial), { name: "usage", ...usage }];
 }
 
 function findToolStep(trial: Trial, name: ToolStep): Step {
@@ -257,11 +253,14 @@ function explainPrinted(printed: string | null): string {
 
 const quote = (text: string): string => JSON.stringify(text.trim().replace(/\s+/g, " ").slice(0, 400));
 
+/** The exit code in an output, but not that of the command `exit 3` itself. */
+const exitCode = /(?<!exit )\b3\b/;
+
 /** Suggests the pattern of the line with the 3, if there is one, or of the text before the output of the command. */
 function explainExitCode({ tool, output }: Extract<Diagnosis, { kind: "no_exit_code" }>): string {
-  const line = output.split("\n").findLast((each) => /(?<!exit )\b3\b/.test(each));
+  const line = output.split("\n").findLast((each) => exitCode.test(each));
   if (line !== undefined) {
-    const pattern = escapePattern(line.trim()).replace(/(?<!exit )\b3\b/, "(\\d+)");
+    const pattern = escapePattern(line.trim()).replace(exitCode, "(\\d+)");
     return `The exit code in ${quote(line)} was not recognized. Set "exitCode": ${JSON.stringify(pattern)}`;
   }
   return `The result of ${tool} does not show the exit code: ${quote(output)}. ${suggestFailure(output)}`;

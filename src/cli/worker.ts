@@ -52,8 +52,10 @@ async function runWorker(config: Config, { agents, standby, goneMs }: ServeOverr
   // Loaded only here: most commands need no Redis.
   const { openWorker } = await import("../places/worker.ts");
   const log = createLog(config, redisSecrets(config.workers));
-  const executor = createLocalExecutor(agents, Date.now, null, operatorHosts);
-  await sweepWorkspaces(null);
+  // A worker has no data directory: workspaces are in the temporary folder.
+  const workspaces = null;
+  const executor = createLocalExecutor(agents, Date.now, workspaces, operatorHosts);
+  await sweepWorkspaces(workspaces);
   joinServiceGroup();
   // Prepares what the first session would otherwise wait for.
   standby?.start(executor, slots);

@@ -32,7 +32,10 @@ export const EndsEvidence = Type.Object(
 );
 export type EndsEvidence = Static<typeof EndsEvidence>;
 
-/** Tests how the runs of each pair ended; null if a side has no valid run. The `p` values are exact. */
+/**
+ * Tests how the runs of each pair ended; null if a side has no valid run. The `p` values are exact. `successP`: that both sides reached the goal
+ * equally often, two-sided; null: goal not tested.
+ */
 export function testEnds(pairs: Pair[]): { ends: EndsEvidence; successP: number | null } | null {
   const strata = pairs.map(({ before, after }) => ({ a: endsOf(before), b: endsOf(after) }));
   const total = (side: "a" | "b", what: keyof Ends) => strata.reduce((sum, each) => sum + each[side][what], 0);
@@ -81,18 +84,16 @@ export function worseEnds({ success, unfinished, p }: EndsEvidence, level: numbe
 /** For example `the goal was reached in 1 of 5 runs, 5 of 5 before, one-sided p = 0.024`. */
 export function describeEnds({ success, unfinished }: EndsEvidence, causes: string[]): string[] {
   const share = ({ k, n }: { k: number; n: number }) => `${k} of ${n}`;
-  return [
-    ...(success && causes.includes("success")
-      ? [
-          `the goal was reached in ${share(success.after)} runs, ${share(success.before)} before, one-sided ${pWords(success.p)}`,
-        ]
-      : []),
-    ...(causes.includes("unfinished")
-      ? [
-          `${share(unfinished.after)} runs timed out, used up their budget or crashed, ${share(unfinished.before)} before, one-sided ${pWords(unfinished.p)}`,
-        ]
-      : []),
-  ];
+  const reasons: string[] = [];
+  if (success && causes.includes("success"))
+    reasons.push(
+      `the goal was reached in ${share(success.after)} runs, ${share(success.before)} before, one-sided ${pWords(success.p)}`,
+    );
+  if (causes.includes("unfinished"))
+    reasons.push(
+      `${share(unfinished.after)} runs timed out, used up their budget or crashed, ${share(unfinished.before)} before, one-sided ${pWords(unfinished.p)}`,
+    );
+  return reasons;
 }
 
 /** The evidence with its probabilities as reports show them. */

@@ -9,7 +9,7 @@ export type ComparedFriction = Pick<FrictionPoint, "fingerprint" | "severity" | 
 /** The friction points of some reports, each with the ID or slug of its report. */
 type FrictionGroup<T extends ComparedFriction> = { points: { point: T; report: string }[] };
 
-/** The friction points of all groups without duplicates, with the reports of each group that contain them. */
+/** The friction points of all groups without duplicates, each as the last group has it, with the reports of each group that contain it. */
 export function mergeFriction<T extends ComparedFriction>(groups: FrictionGroup<T>[]): (T & { seenIn: string[][] })[] {
   const allPoints = groups.flatMap(({ points }, group) => points.map((each) => ({ ...each, group })));
   return [...Map.groupBy(allPoints, ({ point }) => point.fingerprint).values()].map((points) => {

@@ -94,22 +94,20 @@ export function findLatestResults(ctx: Context, org: OrgId, promptId: string): L
   if (!newest) return null;
   // Of several agents, the first one of the prompt.
   const isFirst = (run: PublishedRun) => run.evalRequestId === newest.evalRequestId && run.agentIndex === 0;
-  const last = published.find(isFirst) ?? newest;
-  const sameKind = published.filter((run) =>
-    isSameVariant(run, { ...last, scope: comparedScope({ scope: last.scope, judge: last.methodology.judge }) }),
-  );
-  const points = [...Map.groupBy(sameKind, ({ evalRequestId }) => evalRequestId)].flatMap(
+  const latestRun = published.find(isFirst) ?? newest;
+  const { slug, agent, model, score, scope, grade, outcome, createdAt, methodology } = latestRun;
+  const variant = { ...latestRun, scope: comparedScope({ scope, judge: methodology.judge }) };
+  const sameVariant = published.filter((run) => isSameVariant(run, variant));
+  const points = [...Map.groupBy(sameVariant, ({ evalRequestId }) => evalRequestId)].flatMap(
     ([evalRequestId, evalRuns]) => {
       const scores = evalRuns.flatMap(({ score }) => score ?? []);
       const [newestOfEval] = evalRuns;
       if (!newestOfEval || scores.length === 0) return [];
-      const { slug, createdAt } = newestOfEval;
-      const fields = { evalRequestId, slug, runs: scores.length, at: toIso(createdAt) };
+      const fields = { evalRequestId, slug: newestOfEval.slug, runs: scores.length, at: toIso(newestOfEval.createdAt) };
       return { ...fields, score: mean(scores), scores: scores.reverse() };
     },
   );
   const oldestFirst = points.toReversed();
-  const { slug, agent, model, score, scope, grade, outcome, createdAt } = last;
   return {
     slug,
     agent,
@@ -120,7 +118,7 @@ export function findLatestResults(ctx: Context, org: OrgId, promptId: string): L
     outcome,
     at: toIso(createdAt),
     points: oldestFirst.slice(-maxPoints).map(toScorePoint),
-    change: changeOf(ctx, org, promptId, last, oldestFirst),
+    change: changeOf(ctx, org, promptId, latestRun, oldestFirst),
   };
 }
 

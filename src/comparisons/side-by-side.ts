@@ -62,21 +62,7 @@ export function compareReports(
   const duplicate = slugs.find((slug, i) => slugs.indexOf(slug) !== i);
   if (duplicate !== undefined) throw badRequest(`Invalid slugs: ${duplicate} is listed twice. List each report once.`);
   const reports = slugs.map((slug) => getReport(ctx, org, slug));
-  // One side for each agent of an evaluation: its runs with other agents don't count. The keys are sorted as text: by evaluation, the oldest first,
-  // then by agent, whose index is padded for that.
-  const groups = Map.groupBy(
-    reports.map(({ run, agent }) => ({
-      evalRequestId: run.evalRequestId,
-      agentIndex: agentIndexOf(ctx, org, run.runId),
-      agent: agent.id,
-    })),
-    ({ evalRequestId, agentIndex }) => `${evalRequestId} ${String(agentIndex).padStart(3, "0")}`,
-  );
-  const agentsOfEvaluations = [...groups].sort(([a], [b]) => (a < b ? -1 : 1)).flatMap(([, [first]]) => first ?? []);
-  const sides = agentsOfEvaluations.map((each) => ({
-    ...each,
-    ...sideOfEvals(ctx, org, [each.evalRequestId], each.agentIndex),
-  }));
+  const sides = sidesOf(ctx, org, reports);
   const reportDifferences = differencesOf(reports.map((report) => [comparandOf(report)]));
   // The verdict covers all runs of both evaluations, which may differ in more than the selected reports do.
   const { assessment, comparability } = assessSides(sides, { ...options, reportDifferences });
@@ -105,7 +91,22 @@ export function compareReports(
   };
 }
 
+/** One side for each agent of an evaluation, whose runs with other agents don't count. By evaluation, the oldest first, then by agent. */
+function sidesOf(ctx: Context, org: OrgId, reports: Report[]) {
+  const agents = reports.map(({ run, agent }) => ({
+    evalRequestId: run.evalRequestId,
+    agentIndex: agentIndexOf(ctx, org, run.runId),
+    agent: agent.id,
+  }));
+  const groups = Map.groupBy(agents, ({ evalRequestId, agentIndex }) => `${evalRequestId} ${agentIndex}`);
+  return [...groups.values()]
+    .flatMap(([first]) => first ?? [])
+    .sort((a, b) => a.evalRequestId.localeCompare(b.evalRequestId) || a.agentIndex - b.agentIndex)
+    .map((each) => ({ ...each, ...sideOfEvals(ctx, org, [each.evalRequestId], each.agentIndex) }));
+}
+
 function frictionBetween(reports: Report[]): ReportsComparison["friction"] {
+  // Each report is a group of its own, so a point is seen at most once in each.
   const groups = reports.map(({ slug, frictionPoints }) => ({
     points: frictionPoints.map(({ fingerprint, severity, category, title, url }) => ({
       point: { fingerprint, severity, category, title, url },

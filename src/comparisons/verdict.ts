@@ -56,22 +56,9 @@ export function decideVerdict(
     verdict,
     evidence: { ...untested, ...more, reason },
   });
-  if (differences.length > 0) return withoutTest("not_comparable", `these differ: ${differences.join("; ")}`);
   const isDeterministic = sides.every(({ runs }) => runs.length > 0 && runs.every((run) => run.isDeterministic));
-  if (!isDeterministic && sides.some(({ runs, unfinished }) => runs.length + unfinished === 1))
-    return withoutTest(null, "one run per side can't show a change; run it 4 times");
-  const activeSide = sides.find(({ unfinished }) => unfinished > 0);
-  if (activeSide)
-    return withoutTest(
-      "insufficient_data",
-      `${activeSide.unfinished} runs of ${activeSide.name} are still active; compare again when they have finished`,
-    );
-  const failedSide = sides.find(({ runs }) => isInconclusive(infraFailuresOf(runs), runs.length));
-  if (failedSide)
-    return withoutTest(
-      "insufficient_data",
-      `more than 20% of the runs of ${failedSide.name} failed for reasons unrelated to the target`,
-    );
+  const objection = objectionTo(sides, differences, isDeterministic);
+  if (objection) return withoutTest(objection.verdict, objection.reason);
   const observations = ({ runs }: Side) => (isDeterministic ? runs : withoutEqualRepeats(runs));
   const pairs = pairsOf(observations(before), observations(after));
   if (pairs.length === 0) return withoutTest("not_comparable", "the sides have no prompt in common");
@@ -94,6 +81,26 @@ export function decideVerdict(
   return isDeterministic
     ? { ...scoreVerdict, evidence }
     : withSuccess(scoreVerdict.verdict, evidence, summaries, level);
+}
+
+/** Why sides can't be compared, and the verdict that follows; null: they can. */
+function objectionTo(
+  sides: Side[],
+  differences: string[],
+  isDeterministic: boolean,
+): { verdict: Verdict | null; reason: string } | null {
+  if (differences.length > 0) return { verdict: "not_comparable", reason: `these differ: ${differences.join("; ")}` };
+  if (!isDeterministic && sides.some(({ runs, unfinished }) => runs.length + unfinished === 1))
+    return { verdict: null, reason: "one run per side can't show a change; run it 4 times" };
+  const activeSide = sides.find(({ unfinished }) => unfinished > 0);
+  if (activeSide) {
+    const reason = `${activeSide.unfinished} runs of ${activeSide.name} are still active; compare again when they have finished`;
+    return { verdict: "insufficient_data", reason };
+  }
+  const failedSide = sides.find(({ runs }) => isInconclusive(infraFailuresOf(runs), runs.length));
+  if (!failedSide) return null;
+  const reason = `more than 20% of the runs of ${failedSide.name} failed for reasons unrelated to the target`;
+  return { verdict: "insufficient_data", reason };
 }
 
 type ScoreVerdict = { verdict: Verdict; evidence: Partial<Evidence> & { reason: string } };

@@ -21,6 +21,7 @@ export function compareWindows(
   promptId: string,
   ids: WindowIds,
 ): { agent: string; model: string | null; change: LatestChange } {
+  // The rows are newest first.
   const newest = runRowsOfEvals(ctx, org, ids.after).find((run) => run.promptId === promptId && run.reportId !== null);
   if (!newest) throw badRequest("Invalid head: this prompt has no report there.");
   const { agent, model } = newest;
@@ -37,7 +38,7 @@ export function compareWindows(
   return { agent, model, change };
 }
 
-/** The evaluations of scored runs, oldest first. */
+/** The evaluations of scored runs, oldest first. `runs`: newest first. */
 function listEvaluations(ctx: Context, runs: ComparedRun[]): ChangeWindow["evaluations"] {
   const scoredRuns = runs.filter(({ report }) => report?.score != null);
   const reportIds = scoredRuns.flatMap(({ reportId }) => reportId ?? []);

@@ -17,12 +17,12 @@ export const parseAllowRules = (text: string): AllowRule[] =>
 
 /** `docs.internal`, `docs.internal:8080`, `127.0.0.1:4000`, `[::1]:80`, `10.0.0.0/8`, `fd00::/8`. */
 function parseAllowRule(text: string): AllowRule {
+  if (text === "") throw new ConfigError(`${allowSyntax}: one of its items is empty`);
   const match =
     /^\[(?<v6>[0-9a-f:.]+)\](?::(?<p6>\d+))?$/i.exec(text) ??
     /^(?<host>[a-z0-9._-]+(?:\/\d{1,2})?)(?::(?<port>\d+))?$/i.exec(text) ??
     /^(?<host>[0-9a-f:.]*:[0-9a-f:.]*(?:\/\d{1,3})?)$/i.exec(text);
   const groups = match?.groups;
-  if (text === "") throw new ConfigError(`${allowSyntax}: one of its items is empty`);
   if (!groups) throw new ConfigError(allowSyntax);
   const host = (groups.v6 ?? groups.host ?? "").toLowerCase();
   const objection = objectionToHost(host);

@@ -19,7 +19,7 @@ import { untilUnlocked, withoutWaiting } from "./write-lock.ts";
 
 const intervalMs = 60_000;
 const maxWalBytes = 64 * 1024 * 1024;
-/** Events deleted per transaction, which takes milliseconds. */
+/** Events or deliveries deleted per transaction, which takes milliseconds. */
 const batchRows = 50;
 /** Expired rows deleted per table and pass. */
 const expiredRows = 1_000;

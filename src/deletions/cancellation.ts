@@ -49,19 +49,17 @@ const listUnfinished = (db: Db, deletion: Deletion) =>
 export async function cancelUnfinishedRuns(ctx: Context, deletion: Deletion, stop?: AbortSignal): Promise<void> {
   const { db } = ctx;
   if (deletion.kind === "run" || listUnfinished(db, deletion).length === 0) return;
-  let cancelled: string[] = [];
-  const step = () => {
-    const ids = listUnfinished(db, deletion);
-    // `takeTurn` has opened the transaction.
-    cancelDeletedRuns(ctx, db as unknown as Tx, ids, deletion.deletedBy ?? "");
-    cancelled.push(...ids);
-    return ids.length > 0;
-  };
   let isMoreLeft = true;
   while (isMoreLeft && !stop?.aborted) {
-    isMoreLeft = await takeTurn(db, step);
+    const cancelled: string[] = [];
+    isMoreLeft = await takeTurn(db, () => {
+      const ids = listUnfinished(db, deletion);
+      // `takeTurn` has opened the transaction.
+      cancelDeletedRuns(ctx, db as unknown as Tx, ids, deletion.deletedBy ?? "");
+      cancelled.push(...ids);
+      return ids.length > 0;
+    });
     stopEndedRuns(ctx, cancelled);
-    cancelled = [];
   }
 }
 

@@ -1,4 +1,4 @@
-import { and, count, desc, eq, inArray, isNull, ne, sql } from "drizzle-orm";
+import { and, count, desc, eq, inArray, ne, sql } from "drizzle-orm";
 import { recordAudit } from "../audit/entries.ts";
 import { forgetKeys } from "../auth/keys.ts";
 import { getOrg } from "../auth/orgs.ts";
@@ -255,7 +255,7 @@ export const listDeletedOrgs = ({ db }: Context): (Deletion & { org: OrgId })[] 
   db
     .select()
     .from(deletions)
-    .where(and(eq(deletions.kind, "organization"), eq(deletions.status, "pending"), isNull(deletions.completedAt)))
+    .where(and(eq(deletions.kind, "organization"), eq(deletions.status, "pending")))
     .orderBy(desc(deletions.id))
     .all()
     .map((row) => ({ ...toDeletion(row), org: row.orgId as OrgId }));

@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, isNull, lte, or } from "drizzle-orm";
+import { and, asc, eq, isNull, lte, or } from "drizzle-orm";
 import type { Context } from "../context.ts";
 import { type Db, transaction } from "../db/open.ts";
 import { deletions } from "../db/tables/deletions.ts";
@@ -19,7 +19,7 @@ export async function eraseDue(ctx: Context, stop: AbortSignal): Promise<void> {
   const due = ctx.db
     .select()
     .from(deletions)
-    .where(and(isNull(deletions.completedAt), inArray(deletions.status, ["pending", "erasing"]), isDue))
+    .where(and(isNull(deletions.completedAt), isDue))
     .orderBy(asc(deletions.erasesAt))
     .all();
   for (const row of due) {

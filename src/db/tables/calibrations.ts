@@ -64,7 +64,7 @@ export const calibrations = sqliteTable(
     stopReason: text("stop_reason", { enum: calibrationStops }),
     methodology: text(),
     figures: json<CalibrationFigures>("figures"),
-    /** Figures that are significantly worse than those of the one before; null: none, or it has not ended. */
+    /** Figures that are significantly worse than those of the one before; null: it has no figures. */
     worse: json<{ figure: "found" | "falseFindings" | "falseAlarms"; before: Count; now: Count }[]>("worse"),
     spentUsd: real("spent_usd"),
     createdAt: timestamp("created_at").notNull(),

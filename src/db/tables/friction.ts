@@ -70,6 +70,7 @@ export const recommendations = sqliteTable(
     url: text(),
     frictionIds: json<string[]>("friction_ids").notNull(),
     expectedGain: real("expected_gain"),
+    /** The minimum and maximum of `expectedGain`, if it depends on what was not measured. */
     gain: json<{ low: number; high: number }>("gain"),
     lostPoints: real("lost_points"),
     evidence: json<TextChange>("evidence"),

@@ -4,6 +4,7 @@ import { json, oneOf, orgReference, timestamp } from "./columns.ts";
 import { orgIdColumn } from "./orgs.ts";
 
 export const destinationKinds = ["webhook", "slack", "email"] as const;
+/** Why nothing is sent. `request`: a member disabled it; `gone`: it answered 410; `failing`: nothing arrived between the first and the last try of a delivery. */
 export const disableReasons = ["request", "gone", "failing"] as const;
 export const deliveryStatuses = ["pending", "delivered", "failed"] as const;
 /**

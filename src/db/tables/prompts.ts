@@ -22,8 +22,8 @@ export type SuccessBar = { scope: Exclude<Scope, "goal">; minScore: number };
 export type AdditionalUrl = { url: string; [key: string]: unknown };
 
 /**
- * The text of a page or file that a prompt was proposed from. `digest`: SHA-256 of the quote. `ownGoal`: the end goal that repeats words of the
- * docs; null: it doesn't.
+ * The text of a page or file that a prompt was proposed from. `digest`: SHA-256 of the quote. `ownGoal`: the proposed end goal if it
+ * repeats words of the docs.
  */
 export type PromptBasis = { url: string; line: number; quote: string; digest: string; ownGoal: string | null };
 /** The run that read the page first when it no longer had the quote. */
