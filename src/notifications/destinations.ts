@@ -76,7 +76,7 @@ export function updateDestination(ctx: Context, org: OrgId, id: string, patch: D
   const headers = patch.headers && checkHeaders(patch.headers);
   const isOtherOrigin = url && row.kind === "webhook" && url.origin !== new URL(row.url ?? "").origin;
   const secret = isOtherOrigin ? newSecret() : null;
-  if (url) change.url = row.kind === "slack" ? `${url.origin}/` : url.href;
+  if (url) change.url = toShownUrl(row.kind, url);
   if (url && row.kind === "slack") change.sealed = sealContent(ctx, row, { url: url.href });
   else if (secret !== null) {
     change.sealed = sealContent(ctx, row, { secret, headers: headers ?? {} });
@@ -160,6 +160,10 @@ export function disableDestination(
 const whereDestination = (org: OrgId, id: string) =>
   and(eq(destinations.orgId, org), eq(destinations.id, id.toLowerCase()));
 
+/** The URL as it is stored in clear. The path of one of Slack is its secret, so the whole is only stored sealed. */
+const toShownUrl = (kind: DestinationRow["kind"], { origin, href }: URL): string =>
+  kind === "slack" ? `${origin}/` : href;
+
 const disabledFields = (ctx: Context) => ({ disabledAt: ctx.now(), disableReason: "request" as const });
 
 function toDestination(ctx: Context, row: DestinationRow): Destination {
@@ -230,10 +234,13 @@ export function newDestinationRow(
   const name = toName(input.name ?? (kind === "slack" ? "Slack" : url.host));
   if (kind === "slack")
     return {
-      row: { ...row, ...state, name, url: `${url.origin}/`, sealed: sealContent(ctx, row, { url: url.href }) },
+      row: { ...row, ...state, name, url: toShownUrl(kind, url), sealed: sealContent(ctx, row, { url: url.href }) },
       secret: null,
     };
   const secret = newSecret();
   const content = { secret, headers: input.headers ?? {} };
-  return { row: { ...row, ...state, name, url: url.href, sealed: sealContent(ctx, row, content) }, secret };
+  return {
+    row: { ...row, ...state, name, url: toShownUrl(kind, url), sealed: sealContent(ctx, row, content) },
+    secret,
+  };
 }

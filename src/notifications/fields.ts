@@ -27,8 +27,9 @@ export function checkUrl(config: Config, url: string): URL {
 function objectionTo({ allowPrivate }: Config, url: URL): string | null {
   const { protocol, hostname, port, href } = url;
   const objection = objectionToUrl(href, allowPrivate);
+  if (objection !== null) return objection;
   const host = hostname.replace(/^\[|\]$/g, "");
-  if (objection !== null || protocol === "https:" || isListed(allowPrivate, host)) return objection;
+  if (protocol === "https:" || isListed(allowPrivate, host)) return null;
   return `must be an https URL; ${allowRemedy(allowPrivate, host, Number(port) || 80)}`;
 }
 
@@ -59,7 +60,7 @@ function objectionToHeader(name: string, value: string): string | null {
   return /^[\x20-\x7e\t]*$/.test(value) ? null : "must have a value of printable ASCII characters";
 }
 
-/** Lowercase addresses. Throws bad_request for one that is not a member's. */
+/** Lowercase addresses; null, which are all owners, stays null. Throws bad_request for one that is not a member's. */
 export function checkRecipients(members: string[], recipients: string[] | null): string[] | null {
   const addresses = recipients?.map((address) => address.trim().toLowerCase()) ?? null;
   const unknownAddress = addresses?.find((address) => !members.includes(address));

@@ -22,7 +22,7 @@ export function requireSecretKey({ config }: Context): Uint8Array {
 export const sealContent = (ctx: Context, row: RowKey, content: SecretContent): Buffer =>
   seal(JSON.stringify(content), requireSecretKey(ctx), sealContextOf(row));
 
-/** null: EVALD_SECRET_KEY is missing or has changed. */
+/** Empty for a destination without secrets; null: EVALD_SECRET_KEY is missing or has changed. */
 export function unsealContent(ctx: Context, row: DestinationRow): SecretContent | null {
   if (row.sealed === null) return {};
   const text = ctx.config.secretKey ? unseal(row.sealed, ctx.config.secretKey, sealContextOf(row)) : null;

@@ -54,7 +54,7 @@ export const openFleet = (url: string, version: string, waitMs: number, log: Log
   removedIds: new Map<string, Set<string>>(),
   /** By run: names of the workers on which it had faults. */
   faultyWorkers: new Map<string, Set<string>>(),
-  /** Whether this service has claimed the Redis server. */
+  /** Whether this service has ever claimed the Redis server, which `otherService` may have taken since. */
   isClaimed: false,
   /** The other service that uses this Redis server; null: none. Nothing is sent or read until it is gone. */
   otherService: null as string | null,

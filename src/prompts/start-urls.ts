@@ -53,8 +53,8 @@ export const defaultStartUrls = (row: typeof prompts.$inferSelect, provider: Sou
   });
 
 /**
- * Throws bad_request that names a start URL that no run can reach: one that a field has, or the text if it is the only source. A urlMap maps names
- * of hosts, so what they resolve to is left to the run.
+ * Throws bad_request for an additional URL that no run can reach, and if no start URL at all can be reached: then it names the provider, or the text.
+ * A urlMap maps names of hosts, so what they resolve to is left to the run.
  */
 export function checkReachable(ctx: Context, row: typeof prompts.$inferSelect, provider: Sources["provider"]): void {
   for (const [i, each] of (row.additionalUrls ?? []).entries()) {

@@ -72,9 +72,14 @@ export function findPausedAt(ctx: Context, org: string, promptId: string): numbe
 
 /** What may go wrong with an evaluation of a prompt, in sentences. `runs`: the number of its runs. */
 export const warningsOfPrompt = (ctx: Context, row: PromptRow, runs: number): string[] => [
-  ...startUrlWarnings(ctx, row),
+  ...(isPausedByEvald(ctx, row) ? [pausedWarning] : startUrlWarnings(ctx, row)),
   ...agentWarnings(ctx, row, runs),
 ];
+
+const pausedWarning = `evald paused this prompt because ${maxFailures} scheduled evaluations in a row failed. Fix the cause, then resume it.`;
+
+const isPausedByEvald = (ctx: Context, row: PromptRow): boolean =>
+  row.frequency !== null && row.status === "paused" && findPausedAt(ctx, row.orgId, row.id) !== null;
 
 /**
  * A prompt without an address is accepted if it has no schedule, because a urlMap or the value of a variable may give its
@@ -82,10 +87,6 @@ export const warningsOfPrompt = (ctx: Context, row: PromptRow, runs: number): st
  */
 function startUrlWarnings(ctx: Context, row: PromptRow): string[] {
   if (row.frequency === null && row.templateVars !== null) return [];
-  if (row.frequency !== null && row.status === "paused" && findPausedAt(ctx, row.orgId, row.id) !== null)
-    return [
-      `evald paused this prompt because ${maxFailures} scheduled evaluations in a row failed. Fix the cause, then resume it.`,
-    ];
   const provider = providerOf(ctx.db).get({ org: row.orgId, id: row.targetProviderId ?? "" }) ?? null;
   if (defaultStartUrls(row, provider).length > 0) return [];
   const which = row.frequency === null ? "Runs without a urlMap" : "Scheduled runs";

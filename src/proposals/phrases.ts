@@ -128,6 +128,7 @@ export function toPhrase(text: string, isName: (word: string) => boolean): Phras
   return null;
 }
 
+/** Whether these words are an order. A verb that is a noun as well is one only before its object: "cache the results", but not "cache results". */
 function isAction(head: string, rest: string[]): boolean {
   const [next = "", afterNext = ""] = rest;
   const isObject = determiner.test(next.toLowerCase()) || /^[a-z]+ed$/.test(next);

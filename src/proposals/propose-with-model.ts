@@ -89,6 +89,7 @@ export async function proposeWithModel(
       }
       const newAnswers = readProposals(response.output);
       answers = [...answers, ...newAnswers];
+      // The complaint is only about the last response, and the result is from both.
       const { objections } = acceptModelProposals(source, newAnswers);
       result = acceptModelProposals(source, answers);
       const areAllUsable = newAnswers.length > 0 && objections.length === 0;

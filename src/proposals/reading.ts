@@ -125,7 +125,7 @@ export function toSource(
   };
 }
 
-/** null: it has no description. */
+/** The front matter of a skill, as a page: agents only see that before they choose it. null: it has no description. */
 function toSkillText({ name, text }: SourceFile): SkillText | null {
   const description = descriptionIn(text);
   if (description === "") return null;

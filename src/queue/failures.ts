@@ -103,6 +103,7 @@ export async function retryGroup(ctx: Context, id: string, by: EvalSource): Prom
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
     }
+    // Requests are answered in between.
     await turnOfOrg(ctx, org);
   }
   recordAudit(ctx, null, "queue.retried", { id, name: `${retried} of ${failures.length}` });

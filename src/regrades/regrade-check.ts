@@ -60,9 +60,10 @@ export function toRegradeRow(ctx: Context, org: OrgId, input: RegradeRequest): R
 export function checkNoOverlap({ db }: Context, row: RegradeRow): void {
   if (row.judge === null) return;
   const { orgId, promptId, since, until, completedAt, hash } = regrades;
-  const sharesPeriodAndJudge = and(eq(orgId, row.orgId), isNull(completedAt), eq(hash, row.hash), lt(since, row.until));
+  const isActiveWithJudge = and(eq(orgId, row.orgId), isNull(completedAt), eq(hash, row.hash));
+  const sharesPeriod = and(lt(since, row.until), gt(until, row.since));
   const sharesPrompt = row.promptId === null ? undefined : or(isNull(promptId), eq(promptId, row.promptId));
-  const whereOverlapping = and(sharesPeriodAndJudge, gt(until, row.since), sharesPrompt);
+  const whereOverlapping = and(isActiveWithJudge, sharesPeriod, sharesPrompt);
   const other = db.select({ id: regrades.id }).from(regrades).where(whereOverlapping).get();
   if (other)
     throw conflict(

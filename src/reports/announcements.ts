@@ -60,7 +60,7 @@ export function announceReport(ctx: Context, tx: Tx, run: RunRow, report: Report
   }));
 }
 
-/** Adds the event that friction of the live docs is new or is back. On a preview, everything would be new. */
+/** Adds the event that friction is new or is back. Call it for reports on the live docs only: on a preview, everything would be new. */
 export function announceFriction(
   ctx: Context,
   tx: Tx,

@@ -92,8 +92,8 @@ export function isSameVariant(run: PublishedRun, variant: Omit<Variant, "promptI
   const isSameMethodology = methodology === null || methodology.hash === run.methodology.hash;
   const isSameContext = contextDigest === undefined || contextDigest === run.contextDigest;
   const isSameScope = scope === null || scope === scopeOf(run);
-  if (!isSameAgent || !isSameVersion || !isSameMethodology || !isSameContext || !isSameScope) return false;
-  return argsKey(run.templateArgs) === argsKey(variant.templateArgs);
+  const hasSameArgs = () => argsKey(run.templateArgs) === argsKey(variant.templateArgs);
+  return isSameAgent && isSameVersion && isSameMethodology && isSameContext && isSameScope && hasSameArgs();
 }
 
 const scopeOf = ({ scope, methodology: { judge } }: PublishedRun): Scope => comparedScope({ scope, judge });

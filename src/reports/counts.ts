@@ -9,7 +9,7 @@ import type { Exposure } from "../grading/grade.ts";
 import { announceFriction } from "./announcements.ts";
 import { updateScoreDays } from "./score-days.ts";
 
-/** Stores what a session reached, in place of what was stored before. */
+/** Stores what a session reached, in place of what was stored before. `recordListedPages` stores the pages that were only listed. */
 export function writeExposure(
   tx: Tx,
   owner: { orgId: string; reportId: string },

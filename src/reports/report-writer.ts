@@ -32,6 +32,7 @@ export function insertReport(ctx: Context, tx: Tx, run: typeof runs.$inferSelect
     status: run.task.reviewBeforePublishing ? ("draft" as const) : ("published" as const),
     createdAt,
   };
+  // Figures over published reports change together with it.
   countChange(ctx, tx, reportId, () => {
     tx.insert(reports).values(report).run();
     const owner = { orgId: run.orgId, reportId };

@@ -157,6 +157,7 @@ function openAttempt(ctx: Context, { run, agent, lease, stop }: AttemptStart) {
 function record(ctx: Context, attempt: Attempt, event: AgentEvent, source: EventSource): void {
   const { session, writer, runLimits, editCounts, mayWrite } = attempt;
   const stored = storeArtifact(ctx.db, session, event, { mayWrite, ...writer });
+  // Its artifact is all that it has.
   if (event.type === "milestone" && event.name === "agent_output") return;
   writer.append(stored, source);
   countEvent(runLimits, event, source);

@@ -49,9 +49,10 @@ function createSharedBudget(
         return null;
       }
       const month = currentMonthOf(ctx, org);
-      const spentUsd = spentUsdOf(ctx, org, budget, month);
-      if (month.from !== spending?.from) spending = { from: month.from, usd: spentUsd };
-      spending.usd = Math.max(spending.usd, spentUsd);
+      const storedUsd = spentUsdOf(ctx, org, budget, month);
+      const countedUsd = spending?.from === month.from ? spending.usd : 0;
+      // What is counted is stored soon afterwards, so the higher one has both.
+      spending = { from: month.from, usd: Math.max(countedUsd, storedUsd) };
       return { owner: ownerOf(budget), maxUsd: budget.maxUsd, spentUsd: spending.usd };
     },
     count(usd) {

@@ -37,7 +37,7 @@ const durationOfRow = ({ completedAt, startedAt }: RunRow): number =>
 
 export type KeysetPage = { limit: number; isDescending: boolean };
 
-/** The filter by whose index SQLite finds the runs of a list. */
+/** The filter by whose index SQLite finds the runs of a list. Without one of these filters, it reads all runs in their order. */
 function indexedFilterOf(ctx: Context, org: OrgId, { promptId, status, agent, trigger }: RunFilter) {
   if (isUnfinished(status) || hasNoReport(status)) return "status";
   if (agent !== undefined && isRareAgent(ctx, org, agent)) return "agent";

@@ -28,8 +28,8 @@ const orgLimits = statement((db) =>
 );
 
 /**
- * Budget of a started run in USD: for the agent, and for the agent with its judge; null: no limit. `isCapped`: whether any limit but the server's
- * applies, so that its model must have a price.
+ * Budget of a started run in USD: for the agent, and for the agent with its judge; null: no limit. `reservedUsd`: what it has reserved of its
+ * monthly budgets; null: it has none. `isCapped`: whether any limit but the server's applies, so that its model must have a price.
  */
 export function budgetOfRun(ctx: Context, orgId: string, limits: Limits | null, reservedUsd: number | null) {
   const ofOrg = orgLimits(ctx.db).get({ org: orgId });
@@ -118,7 +118,7 @@ export function spentWithin(ctx: Context, org: string, { from, until }: Month) {
   return row ?? { usd: 0, estimatedUsd: 0, unpriced: 0 };
 }
 
-/** What active runs have reserved and not spent. `ofRuns`: only theirs. */
+/** What active runs have reserved and not spent; runs that ended have `reservedUsd` null. `ofRuns`: only theirs. */
 export function reservedBy(ctx: Context, org: string, ofRuns?: SQL): { usd: number; runs: number } {
   const row = ctx.db
     .select({

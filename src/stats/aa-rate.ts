@@ -37,6 +37,7 @@ export function aaRate(blocks: NullBlock[], { runs: runsOfGate, level }: GateDes
   const runs = Math.max(minRuns, runsOfGate);
   const gates = toGates(blocks, runs);
   const alarms = gates.filter(({ a, b }) => isClearChange(welch(a, b, level), permutationTest(a, b).p, level)).length;
+  // Blocks with one run per side have no spread of their own, but several of them in a gate have.
   const within =
     pooledVariance(blocks.flatMap(({ a, b }) => [a, b])) ?? pooledVariance(gates.flatMap(({ a, b }) => [a, b]));
   return {

@@ -116,9 +116,9 @@ function assumedCorrelation(observed: number, length: number): number {
   const quantiles = simulatedCorrelations(simulatedLengths.findLast((each) => each <= length) ?? length);
   const above = quantiles.findIndex((quantile) => observed <= quantile);
   if (above === 0) return 0;
-  const [to, low, high] = [correlations[above], quantiles[above - 1]!, quantiles[above]!];
-  if (to === undefined) return correlations.at(-1)!;
-  const from = correlations[above - 1]!;
+  if (above < 0) return correlations.at(-1)!;
+  const [from, to] = [correlations[above - 1]!, correlations[above]!];
+  const [low, high] = [quantiles[above - 1]!, quantiles[above]!];
   return from + (to - from) * ((observed - low) / (high - low));
 }
 

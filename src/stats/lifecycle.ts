@@ -53,8 +53,8 @@ function nextState(before: LifecycleState, { at, met, passed, byModel }: Evaluat
   const { state } = before;
   const reached = before.reached + met + passed;
   if (met === 0) {
-    const missed = { ...before, reached, missed: before.missed + passed };
-    return missProbability(missed) < maxMissProbability ? { ...missed, state: "fixed", fixedAt: at } : missed;
+    const next = { ...before, reached, missed: before.missed + passed };
+    return missProbability(next) < maxMissProbability ? { ...next, state: "fixed", fixedAt: at } : next;
   }
   const reappeared = { met, of: met + passed, missed: 0, reached, byModel, fixedAt: null };
   if (state === null) return { ...reappeared, state: "new" };
