@@ -52,18 +52,19 @@ export async function generate(
   }
 }
 
-/** Details of a failed call. `status` null: no response. */
+/** Details of a failed call. `status` null: no response. `mayPass`: whether the same call may succeed later. */
 export function readFailure(
   error: unknown,
   nowMs: number,
-): { status: number | null; message: string; retryAfterMs: number } {
-  const { statusCode, responseHeaders } = (error ?? {}) as {
-    statusCode?: number;
+): { status: number | null; message: string; retryAfterMs: number; mayPass: boolean } {
+  const { statusCode = null, responseHeaders } = (error ?? {}) as {
+    statusCode?: number | null;
     responseHeaders?: Record<string, string>;
   };
   return {
-    status: statusCode ?? null,
+    status: statusCode,
     message: reasonOf(error),
     retryAfterMs: readRetryAfter(responseHeaders?.["retry-after"] ?? null, nowMs) ?? 0,
+    mayPass: statusCode === null || statusCode < 400 || [408, 429].includes(statusCode) || statusCode >= 500,
   };
 }

@@ -232,15 +232,8 @@ export function newDestinationRow(
   }
   const url = new URL(input.url ?? "");
   const name = toName(input.name ?? (kind === "slack" ? "Slack" : url.host));
-  if (kind === "slack")
-    return {
-      row: { ...row, ...state, name, url: toShownUrl(kind, url), sealed: sealContent(ctx, row, { url: url.href }) },
-      secret: null,
-    };
-  const secret = newSecret();
-  const content = { secret, headers: input.headers ?? {} };
-  return {
-    row: { ...row, ...state, name, url: toShownUrl(kind, url), sealed: sealContent(ctx, row, content) },
-    secret,
-  };
+  const secret = kind === "slack" ? null : newSecret();
+  const content = secret === null ? { url: url.href } : { secret, headers: input.headers ?? {} };
+  const sealed = sealContent(ctx, row, content);
+  return { row: { ...row, ...state, name, url: toShownUrl(kind, url), sealed }, secret };
 }

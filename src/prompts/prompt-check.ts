@@ -110,10 +110,7 @@ export function checkPromptRow(ctx: Context, org: OrgId, row: PromptRow, changed
   return { ...row, targetProviderId, baselineRequestId };
 }
 
-/**
- * The agent and model of a new run: by default, an agent with a model if a model is set and has a key. An agent that this server no longer has is
- * kept, and its run fails.
- */
+/** The agent and model of a new run; default: an agent with a model if one is set and has a key. Keeps an agent that this server no longer has. */
 export function agentOfPrompt(ctx: Context, org: OrgId, row: AgentSelection): PromptAgent {
   const agents = listAgentChoices(ctx.agents);
   const model = row.model ?? ctx.config.agentModel;

@@ -13,6 +13,7 @@ import { defaultStartUrls } from "./start-urls.ts";
 export const maxFailures = 5;
 /** Reason of the scheduled evaluation that was not run because its prompt was paused. */
 export const pausedReason = `paused, because ${maxFailures} scheduled evaluations in a row failed`;
+const pausedWarning = `evald paused this prompt because ${maxFailures} scheduled evaluations in a row failed. Fix the cause, then resume it.`;
 
 const [org, id] = [bound("org"), bound("id")];
 
@@ -71,15 +72,12 @@ export function findPausedAt(ctx: Context, org: string, promptId: string): numbe
 }
 
 /** What may go wrong with an evaluation of a prompt, in sentences. `runs`: the number of its runs. */
-export const warningsOfPrompt = (ctx: Context, row: PromptRow, runs: number): string[] => [
-  ...(isPausedByEvald(ctx, row) ? [pausedWarning] : startUrlWarnings(ctx, row)),
-  ...agentWarnings(ctx, row, runs),
-];
-
-const pausedWarning = `evald paused this prompt because ${maxFailures} scheduled evaluations in a row failed. Fix the cause, then resume it.`;
-
-const isPausedByEvald = (ctx: Context, row: PromptRow): boolean =>
-  row.frequency !== null && row.status === "paused" && findPausedAt(ctx, row.orgId, row.id) !== null;
+export function warningsOfPrompt(ctx: Context, row: PromptRow, runs: number): string[] {
+  const isPausedByEvald =
+    row.frequency !== null && row.status === "paused" && findPausedAt(ctx, row.orgId, row.id) !== null;
+  const scheduleWarnings = isPausedByEvald ? [pausedWarning] : startUrlWarnings(ctx, row);
+  return [...scheduleWarnings, ...agentWarnings(ctx, row, runs)];
+}
 
 /**
  * A prompt without an address is accepted if it has no schedule, because a urlMap or the value of a variable may give its

@@ -137,9 +137,8 @@ const toBudgetFailure = (inputUsd: number, leftUsd: number): AgentFailure =>
   );
 
 function toCallFailure(error: unknown, nowMs: number, clean: (text: string) => string): AgentFailure {
-  const { status, message, retryAfterMs } = readFailure(error, nowMs);
-  const retryable = status === null || status < 400 || status === 408 || status === 429 || status >= 500;
-  return new AgentFailure(codeOfCall(status), clean(message), { retryable, retryAfterMs });
+  const { status, message, retryAfterMs, mayPass } = readFailure(error, nowMs);
+  return new AgentFailure(codeOfCall(status), clean(message), { retryable: mayPass, retryAfterMs });
 }
 
 const sumOf = (costs: (number | null)[]): number | null =>

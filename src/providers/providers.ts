@@ -43,7 +43,7 @@ export const listProviders = ({ db }: Context, org: OrgId): Provider[] =>
 
 /**
  * Why runs can't reach a URL, as far as that is known without looking up its name; null if they may. They can always read the docs of the
- * service itself: any `publicPort` says that they are its own.
+ * service itself: a rule with a `publicPort`, whichever it is, says that an address is its own.
  */
 export const objectionToAddress = (ctx: Context, url: string): string | null =>
   objectionToUrl(url, [...ctx.allow(), { ...toAllowRule(ctx.baseUrl()), publicPort: 0 }]);

@@ -19,24 +19,18 @@ export function turnsOf(events: Event[]): Turn[] {
   let openCalls = 0;
   for (const event of events) {
     const { type } = event;
-    const startsTurn =
-      turn === undefined ||
-      type === "end" ||
-      (hasActed && openCalls <= 0 && (type === "tool_call" || type === "usage" || isAgentText(event)));
-    if (startsTurn) {
+    const mayBegin = type === "tool_call" || type === "usage" || isAgentText(event);
+    const isPreviousOver = hasActed && openCalls <= 0;
+    if (turn === undefined || type === "end" || (mayBegin && isPreviousOver)) {
       turn = { events: [] };
       turns.push(turn);
       hasActed = false;
       openCalls = 0;
     }
-    turn?.events.push(event);
-    if (type === "tool_call") {
-      hasActed = true;
-      openCalls++;
-    } else if (type === "tool_result") {
-      hasActed = true;
-      openCalls--;
-    }
+    turn.events.push(event);
+    hasActed ||= type === "tool_call" || type === "tool_result";
+    if (type === "tool_call") openCalls++;
+    if (type === "tool_result") openCalls--;
   }
   return turns;
 }

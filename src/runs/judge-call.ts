@@ -38,8 +38,6 @@ type JudgeResult = { answer: Answer } | { reason: string };
 const schema = plainSchema(Answer);
 /** Longest part of an unusable response that the retry repeats. */
 const maxResponseChars = 20_000;
-/** Statuses below 500 after which a retry may help: timeout, and too many requests. */
-const retryableStatuses = [408, 429];
 
 /** Asks a judge about a session. Throws a JobFailure if a retry may help. */
 export async function callJudge(ctx: Context, call: JudgeCall): Promise<JudgeResult> {
@@ -103,10 +101,9 @@ function toReason(
 ): string {
   const [failure] = failures;
   if (failure && !failure.options.retryable) return clean(failure.detail);
-  const { status, retryAfterMs, message: rawMessage } = readFailure(error, ctx.now());
+  const { mayPass, retryAfterMs, message: rawMessage } = readFailure(error, ctx.now());
   const message = clean(rawMessage);
-  const isFault = status === null || status < 400 || status >= 500 || retryableStatuses.includes(status);
-  if (!isFault || lease.faults >= maxFaults) return message;
+  if (!mayPass || lease.faults >= maxFaults) return message;
   const detail = `the judge could not be reached: ${message}`;
   throw new JobFailure(toFailure("judge_unreachable", detail), "fault", retryAfterMs);
 }

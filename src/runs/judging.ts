@@ -155,10 +155,7 @@ function accessOf(ctx: Context, org: OrgId, model: string): ModelAccess | { reas
 export const judgeModelsOf = ({ db, config }: Context, org: OrgId): string[] =>
   db.select({ judges: orgs.judgeModels }).from(orgs).where(eq(orgs.id, org)).get()?.judges ?? config.judgeModels;
 
-/**
- * The judge of a session: the first available one of another model family than the agent's, else the first available, else the first with the reason
- * why it isn't; null: there are no judges.
- */
+/** The first judge that is available and of another model family than the agent's, else that is available, else with why it isn't; null: there is none. */
 function findJudge(ctx: Context, org: OrgId, agentModel: string | null): Judge | null {
   const judges = judgeModelsOf(ctx, org).map((model) => ({ model, access: accessOf(ctx, org, model) }));
   const callable = judges.filter(({ access }) => !("reason" in access));
