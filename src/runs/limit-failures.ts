@@ -30,6 +30,7 @@ export function withLimitOwner(
   if (code === "server_time_limit") return toTimeFailure("wallClockSeconds", "prompt_time_limit", limits.wallClockMs);
   if (code === "server_idle_limit") return toTimeFailure("idleSeconds", "prompt_idle_limit", limits.idleMs);
   if (code !== "server_limit") return failure;
+  // A limit of memory is named by the failure itself.
   const namedLimit = limitNames.find((name) => name === subject);
   const name = namedLimit ?? limitsByEventName[reachedLimit?.limit ?? modelLimit ?? ""];
   if (name === undefined) return failure;
