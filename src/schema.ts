@@ -103,7 +103,7 @@ export function toName(text: string): string {
   return name;
 }
 
-/** The same for names that look the same because they differ only in characters that are invisible, wide or composed (Unicode, NFKC). */
+/** A name as it looks: equal for names that differ only in characters that are invisible, wide or composed (Unicode, NFKC). */
 export const toVisibleName = (name: string): string =>
   name
     .normalize("NFKC")

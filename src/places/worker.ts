@@ -86,8 +86,9 @@ async function connectWorker({ url, slots, labels = [], goneMs = defaultGoneMs, 
     id,
     /** Name of its credential. */
     credential: credentialOf(url),
-    /** Why it takes no sessions: the gateway can't be reached. When that was checked, by the monotonic clock. */
+    /** Why it takes no sessions: the gateway can't be reached; null: it takes some. */
     problem: await findGatewayProblem(options.gatewayUrl),
+    /** When that was last checked, by the monotonic clock. */
     checkedAt: performance.now(),
     isChecking: false,
     sandbox,

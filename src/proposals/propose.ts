@@ -42,6 +42,7 @@ export function proposeTasks(source: ProposalSource): ProposalResult {
   const sorted = candidates.toSorted((a, b) => b.score - a.score);
   for (const candidate of [...sorted.filter((each) => !isWeak(each)), ...sorted.filter(isWeak)]) {
     const { proposal } = candidate;
+    // A weak one that isn't needed is dropped for what makes it weak: it says too little without its page.
     const isNeeded = !isWeak(candidate) || proposals.length < Math.min(minProposals, source.count);
     const reason = isNeeded ? objectionTo(proposal, proposals, source.count) : "needs_page";
     if (reason === null) proposals.push(proposal);

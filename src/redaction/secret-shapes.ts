@@ -205,7 +205,7 @@ export function isNamedSecret({ before, name, separator, value, after }: NamedVa
   // An argument in code.
   if (isAssignment && after.startsWith(",") && isIdentifier(value)) return false;
   if (isParameter || isAssignment) {
-    // Before a closing bracket, which makes it a placeholder, it may be an argument in code, so it has to look like a secret.
+    // With a closing bracket after it, it counts as a placeholder: it may be an argument in code, so it has to look like a secret.
     const brackets = /^[)\]}]*/.exec(after)?.[0] ?? "";
     return !isPlaceholder(value + brackets) || isBareSecret(value, name);
   }

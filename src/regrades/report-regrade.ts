@@ -71,6 +71,7 @@ async function regradeByJudge(
   for (const repeat of missing) {
     const judging = await judgeSession(ctx, item, id);
     const grade = await gradeSession(ctx, id, judging, methodology);
+    // Without a usable answer, there is a judge, but no confidence.
     const hasUsableAnswer = typeof grade?.judge?.confidence === "number";
     if (!hasUsableAnswer) return { result: "failed" };
     await storeUnderLease(ctx, lease, (tx) => addGrading(ctx, tx, report.id, { grade, repeat, judging }));

@@ -58,7 +58,7 @@ export function listReports(
   return { items: rows, total: ctx.db.select({ n: count() }).from(reports).where(where).get()?.n ?? 0 };
 }
 
-/** The condition of a list, with the indexes that SQLite may use for it. Throws bad_request for an invalid time. */
+/** The condition of a list. `byPrompt`, `byAgent`, `byScore`: whether SQLite may use the index of this column. Throws bad_request for an invalid time. */
 function conditionOf(
   ctx: Context,
   org: OrgId,

@@ -55,6 +55,7 @@ export function updateScoreDays(tx: Tx, { report, run }: CountedReport, delta: 1
     met: goalsMet[outcome] ?? null,
   } as const;
   const row = storedDay ?? { ...key, times: [], scores: [], seconds: [], costsUsd: [], met: [] };
+  // It goes behind those of the same time. To take it away, any equal one will do.
   const isResultAt = (i: number) => listNames.every((name) => row[name][i] === result[name]);
   const index =
     delta > 0 ? row.times.filter((time) => time <= result.times).length : row.times.findIndex((_, i) => isResultAt(i));

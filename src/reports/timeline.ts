@@ -49,7 +49,7 @@ export function getTimeline(ctx: Context, session: StoredSession): Promise<Timel
   return timeline;
 }
 
-/** The failures as grading counts them, from what tells them: failed events and milestones, and the main fields of calls and successful checks. */
+/** The failures as grading counts them. Only reads what it needs: all of failed events and milestones, the main fields of calls and successful checks. */
 async function failuresOf(ctx: Context, stored: StoredSession) {
   const { seq, type, data } = sessionEvents;
   const needsAllFields = or(sql`${hasFailed} = 1`, eq(type, "milestone"));
@@ -106,14 +106,8 @@ async function buildTimeline(ctx: Context, session: StoredSession): Promise<Time
       agent: sumOf(costs.filter((call) => call.seq < judgingSeq)),
       judge: sumOf(costs.filter((call) => call.seq >= judgingSeq)),
     },
-    types: countByName(
-      rows.map((row) => row.type),
-      eventTypes,
-    ),
-    sources: countByName(
-      rows.map((row) => row.source),
-      eventSources,
-    ),
+    types: countByName(rows, (row) => row.type, eventTypes),
+    sources: countByName(rows, (row) => row.source, eventSources),
     tools: [...Map.groupBy(toolNames, (name) => name)]
       .map(([name, calls]) => ({ name, events: calls.length }))
       .sort((a, b) => b.events - a.events || (a.name < b.name ? -1 : 1)),
@@ -129,9 +123,9 @@ function sumOf(calls: { usd: number | null }[]): ModelCost {
   return isPriced ? calls.reduce((sum, { usd }) => sum + (usd ?? 0), 0) : null;
 }
 
-/** How often each value of a closed set occurs in a list, in the order of the set, without zeros. */
-function countByName<T extends string>(list: T[], names: readonly T[]): EventCount<T>[] {
-  const counts = Map.groupBy(list, (name) => name);
+/** How many rows have each name of a closed set, in the order of the set, without zeros. */
+function countByName<R, T extends string>(rows: R[], nameOf: (row: R) => T, names: readonly T[]): EventCount<T>[] {
+  const counts = Map.groupBy(rows, nameOf);
   return names.flatMap((name) => {
     const events = counts.get(name)?.length ?? 0;
     return events === 0 ? [] : [{ name, events }];

@@ -140,6 +140,7 @@ export async function getTrace(
   const isBackward = beforeSeq !== undefined;
   await turnOfOrg(ctx, session.report.orgId);
   const matchingSeqs = await searchContent(ctx, session, query, failedEvents);
+  // Those on the page, and the next one.
   const pageSeqs =
     matchingSeqs &&
     (isBackward
@@ -155,21 +156,21 @@ export async function getTrace(
     .limit(limit + 1)
     .all();
   let bytes = 0;
-  const pageEvents = candidates.slice(0, limit).filter((each, i) => {
-    bytes += each.bytes;
-    return i === 0 || bytes <= maxPageBytes;
-  });
-  const whereOnPage = inArray(
-    seq,
-    pageEvents.map((each) => each.seq),
-  );
-  const rows = db.select().from(sessionEvents).where(and(whereEvents, whereOnPage)).orderBy(asc(seq)).all();
+  const fittingSeqs = candidates
+    .slice(0, limit)
+    .filter((each, i) => {
+      bytes += each.bytes;
+      return i === 0 || bytes <= maxPageBytes;
+    })
+    .map((each) => each.seq);
+  const whereOnPage = and(whereEvents, inArray(seq, fittingSeqs));
+  const rows = db.select().from(sessionEvents).where(whereOnPage).orderBy(asc(seq)).all();
   const countAll = () => db.select({ n: count() }).from(sessionEvents).where(and(whereEvents, matching)).get()?.n ?? 0;
   return {
     events: withMissingArtifacts(db, session, rows.map(toEvent)),
     total: matchingSeqs?.length ?? countAll(),
     // The event after the page.
-    nextSeq: rows.length === 0 ? null : (beforeSeq ?? candidates[pageEvents.length]?.seq ?? null),
+    nextSeq: rows.length === 0 ? null : (beforeSeq ?? candidates[fittingSeqs.length]?.seq ?? null),
     notice,
   };
 }

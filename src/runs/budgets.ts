@@ -1,5 +1,4 @@
 import { and, eq, inArray, sql } from "drizzle-orm";
-import { decideLimits } from "../config/limits.ts";
 import type { Context } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { statement } from "../db/prepared.ts";
@@ -13,7 +12,7 @@ import { capitalize } from "../grading/text.ts";
 import type { OrgLimits } from "../jobs/claim-order.ts";
 import { hasTag } from "../prompts/lists.ts";
 import { isWithin, partsOf } from "./paid-calls.ts";
-import { lowerLimit, type Month, monthAt, reservedBy, spentWithin } from "./spending.ts";
+import { budgetOfRun, lowerLimit, type Month, monthAt, reservedBy, spentWithin } from "./spending.ts";
 
 /** Amount reserved for judging a session, in USD. */
 const judgeUsd = 0.25;
@@ -184,9 +183,8 @@ export function reserveBudget(ctx: Context, tx: Tx, run: typeof runs.$inferSelec
   const ofPrompt = budgetsOfPrompt(ctx, run.orgId, run.promptId);
   if (ofPrompt.length === 0) return;
   const freeUsd = Math.min(...ofPrompt.map((budget) => stateOf(ctx, run.orgId, budget).freeUsd));
-  const maxUsdARun = maxUsdARunOf(ctx, run.orgId);
-  const agentMaxUsd = lowerLimit(decideLimits(run.task.limits, ctx.config).model.costUsd, maxUsdARun);
-  const runMaxUsd = agentMaxUsd === null ? freeUsd : Math.min(freeUsd, agentMaxUsd + judgeUsd);
+  const { agentUsd } = budgetOfRun(ctx, run.orgId, run.task.limits, null);
+  const runMaxUsd = agentUsd === null ? freeUsd : Math.min(freeUsd, agentUsd + judgeUsd);
   const reservedUsd = Math.max(0, runMaxUsd);
   tx.update(runs).set({ reservedUsd }).where(eq(runs.id, run.id)).run();
 }

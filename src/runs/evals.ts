@@ -39,7 +39,7 @@ export function listEvalRequests(
       status === undefined ? undefined : eq(table.status, status),
     );
   const where = and(conditions(evalRequests), id === undefined ? undefined : eq(evalRequests.id, id));
-  // An evaluation by its ID is found at once; all others are counted already.
+  // Triggers keep the counts of all others. One with this ID is found at once.
   const total =
     id === undefined
       ? ctx.db

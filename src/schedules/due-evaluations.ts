@@ -157,7 +157,7 @@ export function settleWaitingEvaluation(ctx: Context, tx: Tx, promptId: string, 
 
 /** Requests the runs of an evaluation, unless earlier ones have failed too often. `lateReason`: why it is late; null: it is on time. */
 function requestEvaluation(ctx: Context, tx: Tx, prompt: ScheduledPrompt, lateReason: string | null): Outcome {
-  // The one that paused the prompt counts too, so a resumed prompt gets further chances.
+  // The pause itself is stored as a failure, so a resumed prompt is past the multiple and gets further chances.
   const failures = countFailuresInARow(ctx.db, prompt);
   if (failures > 0 && failures % maxFailures === 0) {
     tx.update(prompts).set({ status: "paused" }).where(eq(prompts.id, prompt.id)).run();

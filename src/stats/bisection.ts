@@ -58,7 +58,7 @@ export function nextStepOf(design: Bisection, scores: BuildScore[]): BisectionSt
 const scoresOf = (scores: BuildScore[], build: number): number[] =>
   scores.filter((each) => each.build === build).map(({ score }) => score);
 
-/** Whether the good and the bad build differ, tested at the steps of an adaptive gate; null: they do. */
+/** The next step for the good and the bad build, which are tested at the steps of an adaptive gate; null: they differ clearly. */
 function stepOfEnds({ last, isDeterministic }: Bisection, scores: BuildScore[]): BisectionStep | null {
   const [good, bad] = [scoresOf(scores, 0), scoresOf(scores, last)];
   const done = Math.min(good.length, bad.length);
