@@ -16,7 +16,7 @@ export type OrgId = string & { readonly [brand]: "org" };
 
 /** What happened in this process. Features emit them once it is on disk, unless noted; the loops of the service subscribe. */
 const createSignals = () => ({
-  /** A run or a regrade waits to be claimed. */
+  /** A run, a regrade or a set of proposals waits to be claimed. */
   jobQueued: createSignal(),
   /** A job was cancelled while it may be running. */
   jobCancelled: createSignal(),

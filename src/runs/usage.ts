@@ -29,7 +29,7 @@ const findStartOfJudging = (db: Context["db"], whereOfAttempt: SQL | undefined):
     .limit(1)
     .get()?.seq;
 
-/** Usage of each limit in the last attempt of a run, most relevant first. */
+/** Usage of each limit in an attempt of a run, most relevant first. */
 export function listLimitUsage(
   { db, config, now }: Context,
   org: OrgId,
