@@ -51,7 +51,7 @@ function createSharedBudget(
       const month = currentMonthOf(ctx, org);
       const storedUsd = spentUsdOf(ctx, org, budget, month);
       const countedUsd = spending?.from === month.from ? spending.usd : 0;
-      // What is counted is stored soon afterwards, so the higher one has both.
+      // What is counted is stored soon afterwards: the higher sum includes the other.
       spending = { from: month.from, usd: Math.max(countedUsd, storedUsd) };
       return { owner: ownerOf(budget), maxUsd: budget.maxUsd, spentUsd: spending.usd };
     },
