@@ -44,16 +44,16 @@ export function storeArtifact(
   try {
     const reason = transaction(db, (tx) => {
       if (!mayWrite()) return "the run had ended";
-      const names = tx
+      const stored = tx
         .select({ name: artifacts.name, bytes: sql<number>`length(${artifacts.data})` })
         .from(artifacts)
         .where(and(eq(artifacts.runId, owner.runId), eq(artifacts.attempt, owner.attempt)))
         .all();
-      if (isImage(name) && names.filter((each) => isImage(each.name)).length >= maxScreenshots)
+      if (isImage(name) && stored.filter((each) => isImage(each.name)).length >= maxScreenshots)
         return `the run already has ${maxScreenshots} screenshots`;
-      const outputBytes = names.filter((each) => isOutput(each.name)).reduce((sum, { bytes }) => sum + bytes, 0);
+      const outputBytes = stored.filter((each) => isOutput(each.name)).reduce((sum, { bytes }) => sum + bytes, 0);
       if (isOutput(name) && outputBytes + data.length > maxAgentOutputBytes) return "the output is too long";
-      if (names.some((each) => each.name === name)) return "duplicate name";
+      if (stored.some((each) => each.name === name)) return "duplicate name";
       tx.insert(artifacts)
         .values({ ...owner, name, data })
         .run();

@@ -137,7 +137,7 @@ function countReports(
   );
 }
 
-/** Reports whose slug starts with this text. */
+/** Reports whose slug starts with this text; none for an empty one. */
 export function listReportsBySlug(ctx: Context, org: OrgId, text: string, limit: number) {
   if (text === "") return [];
   const { slug, score, scope, createdAt } = reports;

@@ -8,7 +8,7 @@ import { countChange, writeExposure } from "./counts.ts";
 import type { ReportRow } from "./report-row.ts";
 import type { GradingRow } from "./stored-grade.ts";
 
-/** Replaces the grading that a report shows, and updates all counts. */
+/** Replaces the grading that a report shows, and updates all counts. `exposure`: what the session reached; default: as it is stored. */
 export function showGrading(
   ctx: Context,
   tx: Tx,

@@ -106,6 +106,7 @@ function selectEvals(ctx: Context, org: OrgId, where: SQL | undefined, { limit, 
         failureReason: toFailureReason(failure),
         failure: toRunFailure(ctx.baseUrl(), failure),
       })),
+      // Runs of different agents are never combined.
       result: agents[0]?.result ?? resultOfRows([]),
       agents,
     };

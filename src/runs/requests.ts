@@ -230,7 +230,7 @@ function hashOfRequest(promptId: string, input: EvalRequestInput): string {
 
 /**
  * Adds a run for each agent of an evaluation within a transaction; emit `jobQueued` afterwards. `model`: of a single agent; of several, each
- * keeps its own. Returns the IDs of the runs.
+ * keeps its own. Returns the IDs of the runs. Throws not_found.
  */
 export function addRuns(ctx: Context, tx: Tx, org: OrgId, evalRequestId: string, model: string | null): string[] {
   const whereOfEvaluation = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId));

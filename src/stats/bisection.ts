@@ -194,11 +194,11 @@ function nextBuildOf(design: Bisection, scores: BuildScore[], posterior: number[
   const mayRun = (build: number) =>
     !skipped.has(build) && scoresOf(scores, build).length < (isDeterministic ? 1 : maxRuns);
   const builds = Array.from({ length: last - 1 }, (_, i) => i + 1).filter(mayRun);
-  const isOpen = (build: number) => scoresOf(scores, build).length > 0 && balanceOf(build) < 0.5 - errorOf(design);
-  const isBetween = (build: number) => balanceOf(build) < 0.5 - rounding;
-  const openBuilds = builds.filter(isOpen);
-  const newBuilds = mayBegin ? builds.filter(isBetween) : [];
-  const choices = openBuilds.length > 0 ? openBuilds : newBuilds;
+  const isUndecided = (build: number) => scoresOf(scores, build).length > 0 && balanceOf(build) < 0.5 - errorOf(design);
+  const mayTell = (build: number) => balanceOf(build) < 0.5 - rounding;
+  const begunBuilds = builds.filter(isUndecided);
+  const newBuilds = mayBegin ? builds.filter(mayTell) : [];
+  const choices = begunBuilds.length > 0 ? begunBuilds : newBuilds;
   if (choices.length === 0) return null;
   return choices.reduce((a, b) => (balanceOf(b) < balanceOf(a) - rounding ? b : a));
 }

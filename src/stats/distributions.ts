@@ -47,7 +47,7 @@ export function noncentralTail(t: number, degreesOfFreedom: number, noncentralit
   return Math.max(0, 1 - below);
 }
 
-/** The root of an increasing function between 0 and `upper`, by bisection to the last bits. */
+/** The root of an increasing function between 0 and `upper`, by bisection to the last bits; `upper` if there is none below it. */
 export function solve(rising: (x: number) => number, upper: number): number {
   let [low, high] = [0, upper];
   for (let i = 0; i < 200 && high - low > 1e-15 * high; i++) {

@@ -35,7 +35,7 @@ export function medianInterval(values: number[]): Estimate | null {
   return { value, low: sorted[outside - 1] ?? null, high: sorted[n - outside] ?? null };
 }
 
-/** Unbiased sample variance (n − 1). */
+/** Unbiased sample variance (n − 1); NaN for fewer than two values. */
 export const variance = (values: number[]): number => {
   const center = mean(values);
   return values.reduce((sum, value) => sum + (value - center) ** 2, 0) / (values.length - 1);
@@ -69,7 +69,7 @@ function tInterval(scores: number[], varianceFactor: number): Estimate {
 /** The 97.5 % quantile of the normal distribution, for two-sided 95 % intervals. */
 export const z95 = 1.959963984540054;
 
-/** A share k of n with Wilson's 95 % score interval: E. B. Wilson, JASA 22 (1927) 209–212. */
+/** A share k of n, which is 1 or more, with Wilson's 95 % score interval: E. B. Wilson, JASA 22 (1927) 209–212. */
 export function wilson(k: number, n: number): Estimate {
   const share = k / n;
   const center = (share + z95 ** 2 / (2 * n)) / (1 + z95 ** 2 / n);

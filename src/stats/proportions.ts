@@ -51,7 +51,7 @@ function convolve(one: number[], other: number[]): number[] {
 }
 
 /**
- * How much more often side `b` succeeds, from -1 to 1, with its 95 % interval: the mean difference of the strata, and all differences that the
+ * How much more often side `b` succeeds in one or more strata, from -1 to 1, with its 95 % interval: the mean difference of the strata, and all differences that the
  * stratified score test doesn't reject. O. Miettinen and M. Nurminen, Statistics in Medicine 4 (1985) 213–226. With a single run per side and
  * stratum, all are one stratum.
  */
