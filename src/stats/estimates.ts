@@ -35,7 +35,7 @@ export function medianInterval(values: number[]): Estimate | null {
   return { value, low: sorted[outside - 1] ?? null, high: sorted[n - outside] ?? null };
 }
 
-/** Unbiased sample variance (n − 1); NaN for fewer than two values. */
+/** Unbiased sample variance (n − 1) of two or more values. */
 export const variance = (values: number[]): number => {
   const center = mean(values);
   return values.reduce((sum, value) => sum + (value - center) ** 2, 0) / (values.length - 1);
