@@ -139,7 +139,7 @@ function toProposalSet(row: ProposalSetRow): ProposalSet {
     status,
     docsUrl: request.docsUrl,
     read: pages === null || readMs === null ? null : { pages, seconds: round(readMs / 1000, 1) },
-    costUsd: costUsd === null ? null : Number(costUsd.toFixed(6)),
+    costUsd: round(costUsd, 6),
     proposals: proposals ?? [],
     dropped: dropped ?? [],
     prompts: accepted,
