@@ -42,6 +42,7 @@ function toStream(
       async pull(controller) {
         try {
           let next: Uint8Array | null;
+          // An empty piece only lets other work be done in between.
           do next = await pieces.next();
           while (next?.length === 0 && !isGone);
           if (isGone) return;

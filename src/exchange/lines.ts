@@ -14,7 +14,7 @@ const maxLineBytes = 8 * 1024 * 1024;
 type Row = Record<string, unknown> & { id: string };
 /** What the first line says. `timeZone`: of its schedules; null: unknown. `omitted`: what is not in the file, in words. */
 export type Header = { timeZone: string | null; omitted: string[] };
-/** A row in a line of an export. */
+/** A row in a line of an export. `bytes`: the length of the line, of which nearly every character is one byte. */
 export type Line = { lineNumber: number; type: RowType; row: Row; bytes: number };
 
 const checks = new Map<RowType, TypeCheck<TSchema>>();

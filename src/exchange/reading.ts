@@ -77,7 +77,7 @@ function* paged(type: RowType, read: (last: StoredRow) => StoredRow[], start: St
   }
 }
 
-/** The evaluations of the further prompts of a gate; empty in place of the base of one that has none. */
+/** The IDs of the evaluations of a gate's further prompts; empty in place of a base that a prompt doesn't have. */
 const evaluationsOfOthers = sql`(select coalesce(side.value, '') from json_each(${gates.others}) target, json_each(target.value) side where side.key in ('headRequestId', 'baseRequestId'))`;
 
 /** In an export of one prompt, only the rows that it refers to; otherwise all of them (undefined). */

@@ -49,7 +49,7 @@ const base64 = shape("^[A-Za-z0-9+/]+={0,2}$", "base64");
 const base64Chars = (bytes: number): number => 4 * Math.ceil(bytes / 3);
 const slug = shape("^[a-z0-9]+(-[a-z0-9]+)*-[0-9a-f]{8}$", "the slug of a report");
 const preconditions = Type.Array(Type.String({ maxLength: 3000 }));
-/** Fields of an event's type; they must not override the service's own event fields. */
+/** The service's own fields of an event, which those of its type (`data`) must not override. */
 const reservedFields = ["seq", "at", "tMs", "type", "source"];
 const data = Type.Object({}, { additionalProperties: true });
 // A grade contains no field that depends on other reports.
@@ -311,7 +311,7 @@ export const isPartOfRun = (type: RowType): boolean => rowTypes.indexOf(type) > 
 
 const auditLogWords = "audit log";
 
-/** The types that belong to the organization and to no prompt, so they are not in the export of one, in words. */
+/** The types, with their words, that belong to the organization and to no prompt: they are not in the export of a prompt. */
 export const typesOfOrg: Partial<Record<RowType, string>> = {
   organization: "settings of the organization",
   suite: "suites",

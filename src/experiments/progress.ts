@@ -62,7 +62,7 @@ async function advanceExperiment(ctx: Context, row: ExperimentRow): Promise<void
   if (status === "extended") ctx.signals.jobQueued.emit();
 }
 
-/** Notes for each run that has ended since what its session shows of the treatments, which are what the arms change. */
+/** Notes what the session of each run that has newly ended shows of the treatments, which are what the arms change. */
 async function noteTreatments(ctx: Context, row: ExperimentRow): Promise<void> {
   const { orgId, arms } = row;
   const ended = ctx.db
@@ -134,9 +134,9 @@ const countRepeats = (tx: Tx, row: ExperimentRow): number =>
  */
 export async function cancelExperiment(ctx: Context, org: OrgId, id: string, requester: string): Promise<Experiment> {
   const row = getExperimentRow(ctx, org, id);
-  const isRepeated = row.status !== "running" && row.everyWeeks !== null;
-  if (!isRepeated && (row.status !== "running" || row.stopReason !== null))
-    throw conflict("The experiment has already ended.");
+  const isRunning = row.status === "running";
+  const mayCancel = isRunning ? row.stopReason === null : row.everyWeeks !== null;
+  if (!mayCancel) throw conflict("The experiment has already ended.");
   const unfinished = ctx.db
     .select({ id: runs.id })
     .from(experimentRuns)
@@ -144,8 +144,8 @@ export async function cancelExperiment(ctx: Context, org: OrgId, id: string, req
     .where(and(ofExperiment(row), isNull(runs.completedAt)))
     .all();
   await ctx.commit((tx) => {
-    const isRunning = and(eq(experiments.id, row.id), eq(experiments.status, "running"));
-    tx.update(experiments).set({ stopReason: "cancelled" }).where(isRunning).run();
+    const whereRunning = and(eq(experiments.id, row.id), eq(experiments.status, "running"));
+    tx.update(experiments).set({ stopReason: "cancelled" }).where(whereRunning).run();
     tx.update(experiments).set({ everyWeeks: null }).where(eq(experiments.id, row.id)).run();
     recordAudit(ctx, org, "experiment.cancelled", { id: row.id, name: row.title });
   });

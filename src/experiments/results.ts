@@ -60,6 +60,7 @@ export function listEndedRuns({ db }: Context, row: ExperimentRow): ExperimentRu
       const report = outcome === null ? null : { outcome, score, seconds, costUsd };
       const goal = goalResultOf({ failureCause, report });
       const hasFailed = isInfraFailure({ failureCause }) || (report === null && goal === null);
+      // `met` names another arm whose treatment it used.
       const contamination = typeof treatment?.met === "string" ? "contaminated" : null;
       return {
         ...run,

@@ -6,7 +6,6 @@ import { experiments } from "../db/tables/experiments.ts";
 import { orgs } from "../db/tables/orgs.ts";
 import { AppError } from "../errors.ts";
 import { driftOf } from "../stats/aa-drift.ts";
-import type { NullBlock } from "../stats/aa-rate.ts";
 import { findEqualArm } from "./design.ts";
 import { requestExperiment } from "./requests.ts";
 import { areRuleBased, type ExperimentRow, gateRuns, listEndedRuns, nullBlocksOf } from "./results.ts";
@@ -25,8 +24,8 @@ const ofSamePrompts = (row: ExperimentRow) =>
   );
 
 /**
- * Stores within a transaction whether a completed comparison of the base with itself shows that something drifted. An earlier one of the same prompts
- * shows it no longer.
+ * Stores within a transaction whether a completed comparison of the base with itself shows that something drifted. Earlier ones of the same prompts
+ * stop showing it.
  */
 export function noteDrift(ctx: Context, tx: Tx, row: ExperimentRow): void {
   if (findEqualArm(row.arms) < 0) return;
@@ -42,7 +41,8 @@ export function noteDrift(ctx: Context, tx: Tx, row: ExperimentRow): void {
 
 function findDrift(ctx: Context, row: ExperimentRow): ExperimentRow["drift"] {
   const blocks = nullBlocksOf(ctx, row);
-  if (areRuleBased(listEndedRuns(ctx, row))) return blocks.some(isDifferent) ? "explorer" : null;
+  // Such agents always get the same score, and a block has one run of each arm.
+  if (areRuleBased(listEndedRuns(ctx, row))) return blocks.some(({ a, b }) => a[0] !== b[0]) ? "explorer" : null;
   const earlier = ctx.db
     .select()
     .from(experiments)
@@ -56,8 +56,6 @@ function findDrift(ctx: Context, row: ExperimentRow): ExperimentRow["drift"] {
     { runs: gateRuns, level: alpha },
   );
 }
-
-const isDifferent = ({ a, b }: NullBlock): boolean => a[0] !== b[0];
 
 /** Requests the comparisons of the base with itself that are due again. Those of organizations whose schedules are paused wait. */
 export async function repeatDue(ctx: Context): Promise<void> {
@@ -77,7 +75,7 @@ export async function repeatDue(ctx: Context): Promise<void> {
   for (const { row } of due) {
     const { orgId, title, promptIds, arms, repeats, budgetUsd, templateArgs, everyWeeks } = row;
     const request = { title, promptIds, arms, repeats };
-    // Before the request: a process that ends in between repeats nothing twice.
+    // From here on, the new experiment repeats. This comes before its request, so that a process that ends in between repeats nothing twice.
     await ctx.commit((tx) => tx.update(experiments).set({ everyWeeks: null }).where(eq(experiments.id, row.id)).run());
     try {
       await requestExperiment(ctx, orgId as OrgId, {

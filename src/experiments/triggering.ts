@@ -50,7 +50,7 @@ function triggeringOf(runs: LabeledRun[]): Triggering {
   const sharesOf = (read: (counts: Counts) => Cluster): Estimate | null => clusteredWilson(prompts.map(read));
   const hasNegatives = runs.some(({ shouldTrigger }) => !shouldTrigger);
   const precision = sharesOf(({ truePositives: k, falsePositives }) => ({ k, n: k + falsePositives }));
-  // J in `toF1`.
+  // The share of right uses that `toF1` turns into F1.
   const overlap = sharesOf(({ truePositives: k, falsePositives, falseNegatives }) => ({
     k,
     n: k + falsePositives + falseNegatives,

@@ -5,7 +5,7 @@ import { parseShell, type ShellCommand } from "../grading/actions/shell.ts";
 import { valueTextsIn } from "../grading/text.ts";
 import { createRedaction } from "../redaction/redaction.ts";
 import type { FieldSessionCall, FieldSessionInput } from "./session-schema.ts";
-import { withoutPrivateText } from "./session-text.ts";
+import { hidden, withoutPrivateText } from "./session-text.ts";
 
 /** What belongs to a product: URLs at or below `urls`, and programs, which are also names of MCP servers. */
 export type Product = { urls: readonly URL[]; programs: readonly string[] };
@@ -21,7 +21,6 @@ type SafeCall = Pick<FieldSessionCall, "tool" | "input"> & { values: string[]; i
 const maxCalls = 500;
 const maxInputChars = 1000;
 const maxResultChars = 2000;
-const hidden = "…";
 /** Places where paths start with the owner, so that another path is somebody else's. */
 const sharedHosts = new Set(["github.com", "gitlab.com", "codeberg.org", "bitbucket.org", "npmjs.com", "pypi.org"]);
 /** Programs that start the one after them. */

@@ -1,6 +1,6 @@
 import { redactedText } from "../redaction/private-keys.ts";
 
-const hidden = "…";
+export const hidden = "…";
 const email = /[\w.+-]+@[\w-]+(?:\.[\w-]+)+/g;
 const anyUrl = /\b[a-z][a-z+.-]{1,15}:\/\/(?:\[redacted\]|[^\s"'<>)\]}])+/gi;
 const homePath =

@@ -188,7 +188,7 @@ function computeList(ctx: Context, org: OrgId, { sort, ...filter }: SortedFilter
 
 type Sortable = { rows: PointRows; rank: number; state: State; met: number };
 
-/** What each column sorts by: the cost is that of a run. */
+/** What each column sorts by. `cost`: the points lost per run that met it. */
 const sortValues: Record<(typeof frictionColumns)[number], (point: Sortable) => number | null> = {
   severity: ({ rows: [first] }) => -severities.indexOf(first.severity),
   runs: ({ met }) => met,
@@ -202,9 +202,7 @@ const sortValues: Record<(typeof frictionColumns)[number], (point: Sortable) => 
 const sumOf = (rows: ListedLifecycle[], name: "met" | "reached") => rows.reduce((sum, row) => sum + row[name], 0);
 
 /** Over several prompts, the worst of their statuses. If it is new in one after it was fixed in another, it has regressed. */
-function stateOf(rows: ListedLifecycle[]): State {
-  const [first, ...others] = rows;
-  if (first && others.length === 0) return first.state;
+function stateOf(rows: PointRows): State {
   const states = rows.map((row) => row.state);
   if (states.includes("regressed")) return "regressed";
   if (states.includes("open")) return "open";

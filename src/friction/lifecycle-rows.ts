@@ -28,7 +28,7 @@ type DocsOfRun = { urlMap: Record<string, string>; editsDigest: string | null };
 export const isLive = ({ urlMap, editsDigest }: DocsOfRun): boolean =>
   Object.keys(urlMap).length === 0 && editsDigest === null;
 
-/** Identifies the docs that a run read: empty for the live ones. Each preview is tracked separately, and edited docs are not. */
+/** Identifies the docs that a run read: empty for the live ones. Friction is tracked for each preview by itself; for edited docs, it isn't tracked. */
 export const previewOf = ({ urlMap, editsDigest }: DocsOfRun): string =>
   isLive({ urlMap, editsDigest })
     ? ""

@@ -89,12 +89,14 @@ export function updateLifecycles(
       deleteLifecycle(ctx.db).run(key);
       continue;
     }
-    // A friction point elsewhere is met by other runs: its whole history is computed again.
-    const hasSamePlace = row !== undefined && Bun.deepEquals(row.preconditions, sightings.preconditions);
     const evaluationsFrom = (id: string) => toEvaluations(runsFrom(id), { ...sightings, fingerprint });
-    const updateLife = (life: History): History | null =>
-      meetsAsBefore(change) ? life : replaceEvaluations(life, evalRequestId, evaluationsFrom(evalRequestId));
-    const life = (hasSamePlace ? updateLife(row.life) : null) ?? historyOf(evaluationsFrom(""));
+    /** The stored history with this change; null: the whole one has to be computed, as for a friction point elsewhere, which other runs meet. */
+    const updatedLife = (): History | null => {
+      if (!row || !Bun.deepEquals(row.preconditions, sightings.preconditions)) return null;
+      if (meetsAsBefore(change)) return row.life;
+      return replaceEvaluations(row.life, evalRequestId, evaluationsFrom(evalRequestId));
+    };
+    const life = updatedLife() ?? historyOf(evaluationsFrom(""));
     const { state, fixedAt, reached } = currentStateOf(life);
     const next = { ...key, ...sightings, state: state ?? "new", fixedAt, reached, life };
     tx.insert(frictionLifecycles)

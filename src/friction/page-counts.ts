@@ -55,17 +55,17 @@ const addCounts = statement((db) =>
     }),
 );
 
-/** Adds the visits of a report on the live docs to its month, or subtracts them (`by` -1), in the open transaction. */
-export function updatePageCounts(ctx: Context, { run, exposure }: CountedReport, by: 1 | -1): void {
+/** Adds the visits of a report on the live docs to its month, or subtracts them (`sign` -1), in the open transaction. */
+export function updatePageCounts(ctx: Context, { run, exposure }: CountedReport, sign: 1 | -1): void {
   if (!exposure || !isLive(run)) return;
   const month = monthOf(run.createdAt, timeZoneOf(ctx.db, run.orgId));
   const key = { orgId: run.orgId, promptId: run.promptId, month, agent: run.agent };
-  addCounts(ctx.db).run({ ...key, page: noPage, url: "", ...noCounts, runs: by });
+  addCounts(ctx.db).run({ ...key, page: noPage, url: "", ...noCounts, runs: sign });
   for (const { page, url, reads, misses, guesses, errors, found } of exposure.visits) {
     const { "llms.txt": llmsTxt = 0, given = 0, sitemap = 0, link = 0, search = 0, guessed = 0 } = found;
     const counts = { reads, misses, guesses, errors, given, llmsTxt, sitemap, link, search, guessed };
-    const signedCounts = Object.fromEntries(Object.entries(counts).map(([name, n]) => [name, by * n]));
-    addCounts(ctx.db).run({ ...key, page, url, ...signedCounts, runs: reads > 0 ? by : 0 });
+    const signedCounts = Object.fromEntries(Object.entries(counts).map(([name, n]) => [name, sign * n]));
+    addCounts(ctx.db).run({ ...key, page, url, ...signedCounts, runs: reads > 0 ? sign : 0 });
   }
 }
 

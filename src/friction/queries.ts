@@ -3,7 +3,7 @@ import { bound, literal, statement } from "../db/prepared.ts";
 import { frictionLifecycles, frictionPoints } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
 
-/** Maximum number of friction points that were found only on previews, per prompt or provider; the newest. */
+/** Friction points on previews that are read per prompt: the newest. */
 const maxPreviews = 1000;
 
 const {

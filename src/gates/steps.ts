@@ -1,4 +1,4 @@
-import type { Verdict } from "../comparisons/evidence.ts";
+import { alpha, type Verdict } from "../comparisons/evidence.ts";
 import { gateSteps } from "../stats/power.ts";
 
 /** How many runs a gate makes per side. */
@@ -17,9 +17,9 @@ export function firstStep({ runs, adaptive, budgetUsd }: GateSettings): number {
   return adaptive ? Math.min(runs, gateSteps[0].runs) : runs;
 }
 
-/** The p value below which a change is significant with this many runs per side. */
-export const levelAt = (done: number, adaptive: boolean): number | undefined =>
-  adaptive ? (gateSteps.find(({ runs }) => runs >= done) ?? gateSteps[3]).level : undefined;
+/** The p value below which a change is significant with this many runs per side: lower in an adaptive gate, which tests several times. */
+export const levelAt = (done: number, adaptive: boolean): number =>
+  adaptive ? (gateSteps.find(({ runs }) => runs >= done) ?? gateSteps[3]).level : alpha;
 
 const clearVerdicts: (Verdict | null)[] = ["regressed", "improved", "no_change"];
 /** Whether a verdict decides a gate, so that no further runs are needed. */

@@ -1,7 +1,6 @@
 import { and, asc, count, desc, eq, inArray, isNotNull, ne, sql } from "drizzle-orm";
 import { toFailureReason } from "../agents/failure.ts";
 import { type Comparison, compareEvals } from "../comparisons/compare.ts";
-import { alpha } from "../comparisons/evidence.ts";
 import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import type { GateTarget, gates } from "../db/tables/gates.ts";
@@ -72,7 +71,7 @@ export function listGateAgents({ db }: Context, gate: GateRow): GateAgentGroup[]
     .orderBy(asc(runs.agentIndex), asc(runs.id))
     .all();
   const firstRuns = [...Map.groupBy(rows, ({ agentIndex }) => agentIndex).values()].flatMap(([first]) => first ?? []);
-  // As requested: the model of a finished run is the one that answered.
+  // As requested: the model of a finished run is the one that answered. Of several agents, the task names the model of each.
   return firstRuns.map(({ agentIndex, agent, task }) => ({
     agentIndex,
     agent,
@@ -181,7 +180,7 @@ export function compareGate(
   const runIds = targetsOf(gate).flatMap(({ baseRunIds }) => baseRunIds ?? []);
   const base = { evalRequestIds: basesOf(gate), runIds };
   if (base.evalRequestIds.length + runIds.length === 0) return null;
-  const level = (levelAt(done, gate.adaptive) ?? alpha) / agents;
+  const level = levelAt(done, gate.adaptive) / agents;
   const { agentIndex, agent, model } = group;
   // The runs of a baseline come from evaluations in which the agents may have had other positions.
   const isOfAgent = (run: ComparedRun) =>
@@ -190,7 +189,7 @@ export function compareGate(
   return compareEvals(ctx, gate.orgId as OrgId, base, headsOf(gate), { level, keeps });
 }
 
-/** The agent that decides a gate: the first that failed, or else the first that is inconclusive. */
+/** The agent that decides a gate: the first that failed, or else the first that is inconclusive, or else the first of all. */
 export function decidingIndex(agents: { status: GateRow["status"] }[]): number {
   const indexes = (["failed", "error"] as const).map((status) => agents.findIndex((agent) => agent.status === status));
   return indexes.find((index) => index >= 0) ?? 0;

@@ -1,16 +1,18 @@
 import type { SessionEvent } from "../agents/agent.ts";
 import { pageKey } from "../net/page-key.ts";
 import { hasFailed, isNotFound, isProbe, milestonesOf } from "./events.ts";
-import { type Facts, isUngraded } from "./facts.ts";
+import { type CheckResult, type Facts, isUngraded } from "./facts.ts";
 import type { Exposure, ListedPage, Preconditions, Visit } from "./grade.ts";
 import { normalizeUrl } from "./text.ts";
 
 /** The syntax of `Preconditions`: what a session must have done to meet a friction point. */
 export const requestPrecondition = (url: string) => `requested ${pageKey(url)}`;
 export const readPrecondition = (url: string) => `read ${pageKey(url)}`;
-export const testPrecondition = (url: string) => `tested ${pageKey(url)}`;
-export const checkPrecondition = ({ id, subject }: { id: string; subject: string }) =>
-  `check ${id} ${normalizeUrl(subject)}`;
+const testPrecondition = (url: string) => `tested ${pageKey(url)}`;
+/** Links and samples are checked wherever their page is tested. */
+const isCheckOfPart = ({ group }: CheckResult) => group === "link" || group === "sample";
+export const checkPrecondition = (check: CheckResult) =>
+  isCheckOfPart(check) ? testPrecondition(check.url) : `check ${check.id} ${normalizeUrl(check.subject)}`;
 
 /** Whether a session would have met a friction point with these preconditions, if it still existed. */
 export function hasReached(
@@ -32,9 +34,7 @@ export function hasReached(
 export function exposureOf(facts: Facts, events: SessionEvent[]): Exposure {
   const base = { isComplete: facts.limits.length === 0, byRules: facts.kind !== "model" };
   if (isUngraded(facts.outcome)) return { visits: [], listed: [], done: [], ...base };
-  const checks = facts.checks.filter(
-    ({ status, group }) => status !== "skip" && group !== "link" && group !== "sample",
-  );
+  const checks = facts.checks.filter((check) => check.status !== "skip" && !isCheckOfPart(check));
   const done = [
     "run",
     ...(facts.goalAnswer ? ["goal"] : []),

@@ -4,7 +4,7 @@ import { type EventOf, type Http, hasFailed, isProbe, readingTools, successCheck
 import type { Hosts } from "./hosts.ts";
 import { lineOrNull, normalizeUrl, oneLine } from "./text.ts";
 
-/** A failure of the agent, counted once even if several events report it. */
+/** A failure of the agent, counted once even if several events (`seqs`, the first one first) report it. `id`: of the call. */
 export type Failure = {
   source: "request" | "tool" | "error";
   seqs: number[];

@@ -25,6 +25,7 @@ export type GoalAnswer = {
   fit: number;
   /** Clicks from the start page to the nearest page; null: no path was found. */
   clicks: number | null;
+  /** How many pages were read, and whether none of them has a word of the goal. */
   pages: number;
   noOverlap: boolean;
   /** The scripts of the goal and of the docs if they differ, such as "Cyrillic" and "Latin": words can't be compared then. */

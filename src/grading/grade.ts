@@ -198,7 +198,7 @@ export type Exposure = {
   listed: ListedPage[];
   /** Everything else that was done, without duplicates: "run", "goal", "check ID SUBJECT", "tool NAME". */
   done: string[];
-  /** Rule-based agents test every page that they read, unless a limit ended the run. */
+  /** No limit ended the run. Then a rule-based agent (`byRules`) has tested every page that it read. */
   isComplete: boolean;
   byRules: boolean;
 };

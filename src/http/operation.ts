@@ -35,15 +35,15 @@ const lists = new WeakSet<TSchema>();
 /** Scopes of an API key: read, start and cancel runs, change everything else, delete what can't be made again. */
 export const scopes = ["read", "run", "write", "delete"] as const;
 export type Scope = (typeof scopes)[number];
-/** Scopes that no key has unless it names them: of operators, for what concerns all organizations, and for the audit log with its addresses. */
+/** Scopes that a key has only if it names them: for what concerns all organizations, and for the audit log, which has IP addresses. */
 const namedScopes = ["operate", "audit"] as const;
 /** Also the scopes of keys that can only report: friction, for agents in the field, and counts of access logs. */
 export const keyScopes = [...scopes, "report_friction", "report_traffic", ...namedScopes] as const;
 export type KeyScope = (typeof keyScopes)[number];
 
-/** Whether a key has a scope. `keyScopes` null: it names none. */
-export const includesScope = (keyScopes: readonly KeyScope[] | null, scope: KeyScope): boolean =>
-  keyScopes === null ? !namedScopes.some((each) => each === scope) : keyScopes.includes(scope);
+/** Whether a key has a scope. `ownScopes`: those that it names; null: it names none, and has all but `namedScopes`. */
+export const includesScope = (ownScopes: readonly KeyScope[] | null, scope: KeyScope): boolean =>
+  ownScopes === null ? !namedScopes.some((each) => each === scope) : ownScopes.includes(scope);
 
 /** A response in the OpenAPI document. */
 type ResponseObject = { description: string; headers?: Record<string, object>; content?: Record<string, object> };

@@ -63,9 +63,11 @@ export function pathOf({ url }: Request): string {
 export const pathBelow = (path: string, basePath: string): string =>
   path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : "";
 
+/** Whether a path, without the base path, is one of the API or of its description. */
+const isOfApi = (path: string): boolean => path === openApiJsonPath || path.startsWith("/api/");
+
 /** Whether responses at a path, without the base path, depend on Accept-Encoding. */
-export const isCompressible = (request: Request, path: string): boolean =>
-  request.method === "GET" && (path === openApiJsonPath || path.startsWith("/api/"));
+export const isCompressible = ({ method }: Request, path: string): boolean => method === "GET" && isOfApi(path);
 
 /**
  * Adds CORS headers and compression to responses of the API and openapi.json, and an ETag to reports and openapi.json. Other requests pass
@@ -77,16 +79,14 @@ export function answerRequest(
   next: (request: Request) => Response | Promise<Response>,
 ): Response | Promise<Response> {
   const path = pathBelow(pathOf(request), basePath);
-  const isDescription = path === openApiJsonPath;
-  if (!isDescription && !path.startsWith("/api/")) return next(request);
-  const isGet = request.method === "GET";
-  const mayCompress = isGet && acceptsGzip(request);
-  const mayTag = isGet && hasEtag(path);
+  if (!isOfApi(path)) return next(request);
+  const mayCompress = isCompressible(request, path) && acceptsGzip(request);
+  const mayTag = request.method === "GET" && hasEtag(path);
   if (corsOrigins.length === 0 && !mayCompress && !mayTag) return next(request);
   const deliverNext = async () => {
     const response = await next(request);
     allowOrigin(corsOrigins, request, response);
-    if (isDescription) response.headers.set("cache-control", "public, max-age=300, must-revalidate");
+    if (path === openApiJsonPath) response.headers.set("cache-control", "public, max-age=300, must-revalidate");
     return compress(request, response, { mayCompress, mayTag });
   };
   return preflight(corsOrigins, request) ?? deliverNext();

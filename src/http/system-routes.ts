@@ -4,7 +4,7 @@ import { notFound } from "../errors.ts";
 import { operation } from "./operation.ts";
 
 export const openApiJsonPath = "/openapi.json";
-/** Where clients of other services with this API expect the document. */
+/** Where clients that were written for another service with the same API look for the document. */
 export const openApiPath = "/api/openapi";
 const healthPath = "/healthz";
 const readyPath = "/readyz";

@@ -40,6 +40,7 @@ export function findCauses(ctx: Context, org: OrgId, agent: string, change: Late
     ...cause,
     points: cause.points === null ? null : round(cause.points * (hasFix ? docsFactor : othersFactor), 1),
   }));
+  // What no friction explains of the mistakes of the agent and the network; without measured points, this is unknown.
   const rest = measuredPoints === null ? 0 : byPart.agent + byPart.network - sumOf(otherCauses) * othersFactor;
   // The agent explains no more of the rest than its own points, and the network what remains.
   const hasSameSign = rest * byPart.agent > 0;
@@ -80,7 +81,7 @@ type LossPart = "fixes" | "agent" | "network";
 
 /**
  * How many points of the change the docs (`fixes`), the agent and the network explain: the difference of the mean points that reports on both
- * sides lost to each of them. null: a side has no report with lost points.
+ * sides lost to each of them, times how much more `delta` is than the change of their scores. null: a side has no report with lost points.
  */
 function explainedPointsOf(ctx: Context, ofChange: SQL | undefined, { before, after, delta }: LatestChange) {
   const meansOf = (side: LatestChange["before"]) => {

@@ -50,9 +50,9 @@ function requestedPagesOf({ facts, pageTexts }: Session): Map<string, RequestedP
     const key = pageKey(http.url);
     const isRead = readUrls.has(key);
     const isCheck = http.purpose === "check";
-    const isFailedAgain = isRead && hasFailed(http);
-    const isCheckedAgain = isCheck && pages.has(key);
-    if (http.method !== "GET" || isFailedAgain || isCheckedAgain) continue;
+    if (http.method !== "GET" || (isRead && hasFailed(http))) continue;
+    // What the agent itself got says more than a check.
+    if (isCheck && pages.has(key)) continue;
     const isTested = !isRead && isCheck && !hasFailed(http);
     pages.set(key, { url: http.url, isRead, status: http.status, chars: null, text: null, isTested });
   }

@@ -43,12 +43,12 @@ export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string):
   return groups.flatMap(({ promptId, agent, ...prompt }): FailedRuns[] => {
     const group = { promptId, agent };
     const lastCompleted = findLastCompleted(ctx, org, group);
-    const firstId = firstIdOf(ctx.now() - failedWithinMs);
-    const lastCompletedId = lastCompleted && lastCompleted.id > firstId ? lastCompleted.id : firstId;
-    const endedSince = countEnded(ctx, org, group, lastCompletedId);
+    const oldestId = firstIdOf(ctx.now() - failedWithinMs);
+    const startId = lastCompleted && lastCompleted.id > oldestId ? lastCompleted.id : oldestId;
+    const endedSince = countEnded(ctx, org, group, startId);
     // Runs that ended after the last completed one have all failed, and count. If there are none, those of the last week do.
     const failsSinceCompleted = endedSince.of > 0;
-    const after = failsSinceCompleted ? lastCompletedId : firstIdOf(ctx.now() - recentMs);
+    const after = failsSinceCompleted ? startId : firstIdOf(ctx.now() - recentMs);
     const ended = failsSinceCompleted ? endedSince : countEnded(ctx, org, group, after);
     const newest = newestFailedRun(ctx.db).get({ org, ...group, after });
     const oldest = oldestFailedRun(ctx.db).get({ org, ...group, after });

@@ -115,7 +115,7 @@ export function getInbox(ctx: Context, org: OrgId, { withSnoozed = false }: { wi
   };
 }
 
-/** Snoozes or assigns a line; omitted fields keep their values. `by`: who did it. Throws not_found and bad_request. */
+/** Snoozes or assigns a problem; omitted fields keep their values. `by`: who did it. Throws not_found and bad_request. */
 export function markInboxItem(ctx: Context, org: OrgId, itemId: string, mark: InboxMark, by: string): InboxItem {
   const problems = listProblems(ctx, org, listScoreChanges(ctx, org), getSpending(ctx, org));
   const problem = problems.find(({ id }) => id === itemId);

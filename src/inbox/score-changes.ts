@@ -97,6 +97,7 @@ export function toScoreChange(
   const isFall = isClear(change) ? change.verdict === "regressed" : change.delta < 0;
   return {
     kind: isFall ? ("score_fell" as const) : ("score_rose" as const),
+    // By the evaluation: its newest report may become another one.
     id: `score-${promptId}-${points.find(({ slug }) => slug === after)?.evalRequestId ?? after}`,
     since: change.at,
     agent,

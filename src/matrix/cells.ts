@@ -8,7 +8,7 @@ import { pointsOf } from "../trends/points.ts";
 import type { Cell, MatrixAgent, MatrixPair } from "./schema.ts";
 import { standingsOf, type TestedPair } from "./standings.ts";
 
-/** An agent with its model; an empty one means none. */
+/** An agent with its model; empty: it has none. */
 type AgentModel = { agent: string; model: string };
 
 /** The runs of an agent on a prompt with its newest version, context, methodology and scope. `day`: those with a report, as one day; null: none. */
@@ -169,7 +169,7 @@ function mainMeasuresOf(columns: (CellRuns | null)[][]): (string | null)[] {
   });
 }
 
-/** One agent over prompts: the mean or median of the results of each, in which each prompt counts equally. */
+/** One agent over prompts: the mean or median of the results of each, in which each prompt counts equally. A single median keeps its interval. */
 function toSummary(runs: CellRuns[], cells: Cell[]): Omit<Cell, "standing"> {
   const versions = [...new Set(runs.flatMap(({ day }) => day?.version ?? []))];
   const scored = runs.find((cell) => measureOf(cell) !== null)?.day;

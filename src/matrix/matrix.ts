@@ -38,7 +38,7 @@ export function getMatrix(ctx: Context, org: OrgId, filter: MatrixFilter, { limi
   const matrix = cachedResult(ctx.db, ["matrix", org, tag, promptId, start, end], () => {
     const rows = listPromptsOf(ctx, org, { tag, promptId });
     const ids = rows.map(({ id }) => id);
-    // Runs of a day stay together, except where the period begins or ends within it. What is before or after it counts as one day each, which isn't read.
+    // Of the days in which the period begins and ends, only what is in it counts. All that is before it is one day, and all after it another: neither is read.
     const startOfDay = (at: number) => {
       if (at < start) return 0;
       return at < end ? Math.max(start, at - (at % dayMs)) : end;

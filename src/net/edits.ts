@@ -56,7 +56,7 @@ export type CompiledEdits = {
 /** SHA-256 of a body, in hex. */
 export const digestOf = (body: Uint8Array): string => new Bun.CryptoHasher("sha256").update(body).digest("hex");
 
-/** Returns the edits of a run; null if there are none. Throws bad_request that names the first one that can't be applied. */
+/** Returns the edits of a run, whose hidden sections have become replacements; null: none. Throws bad_request that names the first that can't be applied. */
 export function parseEdits(edits: Edits | undefined): Edits | null {
   const { hidden, replacements } = edits ?? { hidden: [], replacements: [] };
   if (hidden.length === 0 && replacements.length === 0) return null;
@@ -100,7 +100,7 @@ function checkPattern(field: string, pattern: string): void {
   if (pattern.includes("#")) throw invalidField(field, "must not have a fragment, which is not sent to the site");
 }
 
-/** The position of the first replacement of the same text in the same page as an earlier one; -1 if there is none. */
+/** The position of the first replacement that has both the page and the text of an earlier one; -1: none has. */
 function findRepeated(replacements: Replacement[]): number {
   const keys = replacements.map(({ url, find }) => `${toPattern(url).text} ${url.endsWith("*")} ${find}`);
   return keys.findIndex((key, i) => keys.indexOf(key) < i);

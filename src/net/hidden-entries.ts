@@ -162,12 +162,12 @@ function withoutLines(lines: string[], isHidden: IsHidden): string[] {
     if (removedIndent !== null && line.trim() !== "" && indent > removedIndent) return [];
     removedIndent = null;
     if (!urlsIn(line).some(isHidden)) return [line];
-    if (listItem.test(line)) removedIndent = indent;
-    const isAlone =
-      replaceLinks(line, () => "")
-        .replace(bareUrl, "")
-        .trim() === "";
-    if (removedIndent !== null || isAlone) return [];
+    if (listItem.test(line)) {
+      removedIndent = indent;
+      return [];
+    }
+    const textBesideUrls = replaceLinks(line, () => "").replace(bareUrl, "");
+    if (textBesideUrls.trim() === "") return [];
     return [
       replaceLinks(line, ({ name, url }) => (isHidden(url) ? name : null)).replace(bareUrl, (url) =>
         isHidden(trimUrl(url)) ? "" : url,

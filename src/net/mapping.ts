@@ -6,7 +6,7 @@ import { decodePercent } from "./percent.ts";
 export type MappedHost = {
   /** A host name (any port), a host with port, or an origin, as the members of a URL spell it. */
   key: string;
-  /** The origin that the key refers to when only the urlMap is known. */
+  /** The origin of the key: with https, unless its scheme or port says otherwise. */
   origin: string;
   target: URL;
 };

@@ -15,7 +15,7 @@ import { type EventType, payloadOf } from "./events.ts";
 import { enqueueDelivery, sendEvent } from "./outbox.ts";
 import type { Delivery, DeliveryDetail } from "./schema.ts";
 
-/** Unfinished tests and replays of a destination. */
+/** Unfinished deliveries of a destination from which on it gets no tests and replays. */
 const maxPending = 100;
 /** Deliveries that are replayed in one transaction. */
 const maxReplayed = 1_000;
@@ -130,7 +130,7 @@ export const countMissed = (ctx: Context, org: OrgId, destinationId: string): nu
     .where(whereMissed(ctx, org, destinationId))
     .get()?.n ?? 0;
 
-/** Deliveries that wait for their next try, and failed ones whose event no later delivery sends. */
+/** Deliveries that wait for their next try, and failed ones whose event no other delivery has sent, is sending or may replay. */
 function whereMissed(ctx: Context, org: OrgId, destinationId: string) {
   const others = alias(deliveries, "others");
   const isSameEvent = and(
@@ -138,6 +138,7 @@ function whereMissed(ctx: Context, org: OrgId, destinationId: string) {
     eq(others.notificationId, deliveries.notificationId),
     eq(others.destinationId, deliveries.destinationId),
   );
+  // Of several failed deliveries of an event, only the last one is replayed.
   const isNotFailedOrLater = or(ne(others.status, "failed"), gt(others.id, deliveries.id));
   const replacements = ctx.db.select({ one: sql`1` }).from(others).where(and(isSameEvent, isNotFailedOrLater));
   const waits = and(eq(deliveries.status, "pending"), eq(jobs.state, "queued"), gt(jobs.availableAt, ctx.now()));

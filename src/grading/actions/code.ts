@@ -13,7 +13,7 @@ const namedMethod = new RegExp(`\\bmethod["']?\\s*[:=]\\s*["'\`](\\w+)|["'\`](${
 const methodName = new RegExp(`^(${methods})$`, "i");
 /** An address in quotes, after the call, comma, bracket or equals sign that it belongs to: `axios.post("/v1/parcels"`. */
 const quotedAddress = new RegExp(
-  `(?:\\b(${methods}|fetch|request|open|urlopen|axios|ky|got|URI|Request)\\w*\\s*\\(|[,:]|[=(])\\s*[rfbu]?(["'\`])((?:https?://[^"'\`\\s]+|/[\\w{}$:./?=&<>-]+))\\2`,
+  `(?:\\b(${methods}|fetch|request|open|urlopen|axios|ky|got|URI|Request)\\w*\\s*\\(|[,:=(])\\s*[rfbu]?(["'\`])((?:https?://[^"'\`\\s]+|/[\\w{}$:./?=&<>-]+))\\2`,
   "gi",
 );
 

@@ -48,7 +48,7 @@ export function measure(facts: Facts, { weights: weightByName, notMetCap, metFlo
   };
 }
 
-/** A session that missed its goal never scores above one that reached it, nor does one that claims success without doing anything. */
+/** A session that missed its goal never scores above one that reached it, nor does one that was not judged, of a model that never tried the product. */
 function withinGoalBounds(
   mean: number,
   { outcome, kind, hasTriedProduct }: Facts,
@@ -215,7 +215,7 @@ function pagesTried(facts: Facts): { address: string; weight: number; share: num
 }
 
 /**
- * The weight of what passed in full, as a share of that and of the weight that was lost, 0 to 1; 1 without items. An item that passed in part adds
+ * The weight of what passed in full, divided by its sum with the weight that was lost, 0 to 1; 1 without items. An item that passed in part adds
  * only to what was lost, so that one more problem never raises the share, as it could in a mean.
  */
 function shareWithoutLosses(items: { weight: number; share: number }[]): number {
@@ -268,7 +268,7 @@ function measureEfficiency(facts: Facts): UnroundedDimension | null {
   ]);
 }
 
-/** The share of page requests that didn't help: failed, repeated and useless ones, and the rest as far as nothing matches the goal. */
+/** The share of page requests that didn't help: failed, repeated and useless ones, and as much of the rest as the nearest section lacks of the goal. */
 function wastedFetches(facts: Facts): Part {
   const { weight, zeroAtShare } = standardMethodology.efficiency.waste;
   const { goalAnswer } = facts;

@@ -47,7 +47,7 @@ function namesIn(text: string): string[] {
   return [...code.flatMap(words), ...identifiers];
 }
 
-/** The text of a page in the first result with one after the event that reports it, or in the last before; null: in neither. */
+/** The text of a page: of the first result with a text after the event that reports the page, or of the last before; null: both are of other pages. */
 function textOfPage({ url, seq }: Facts["pages"][number], { results }: Facts): string | null {
   const hasText = ({ output }: Facts["results"][number]) => typeof output?.text === "string";
   const next = results.find((each) => each.seq > seq && hasText(each));

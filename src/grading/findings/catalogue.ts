@@ -313,10 +313,11 @@ const defaultsByGroup: Record<CheckGroup, Omit<CheckFriction, "title" | "remedy"
 export function checkFrictionOf(check: { id: string; group: CheckGroup }): CheckFriction {
   const entry = frictionByCheck.get(check.id);
   if (entry !== undefined) return entry;
+  // A stored session may have a group that is none of these.
   const kind = defaultsByGroup[check.group] ?? { category: "other", phase: "execution", severity: "low" };
-  const title = check.group === "declared" ? "Success check failed" : `Check failed: ${check.id}`;
-  const remedy = check.group === "declared" ? "Make the success check pass" : `Fix ${check.id}`;
-  return { ...kind, title, remedy };
+  return check.group === "declared"
+    ? { ...kind, title: "Success check failed", remedy: "Make the success check pass" }
+    : { ...kind, title: `Check failed: ${check.id}`, remedy: `Fix ${check.id}` };
 }
 
 const oneStepMilder = { critical: "high", high: "medium", medium: "low", low: "low" } as const;

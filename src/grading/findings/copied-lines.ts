@@ -11,13 +11,13 @@ type Replacement = { found: string | null; expected: string | null };
 /** A line of a page that a failed action was copied from, with what is wrong there. */
 export type CopiedLine = Replacement & { page: PageText; at: number; difference: Difference };
 
-/** What the score of a sample in a code block has over that of one in prose. */
+/** How much higher a sample in a code block scores than one in prose. */
 const blockBonus = 0.01;
 /** The score of a sample of a request without any names: it has nothing but its line in common with the action. */
 const scoreWithoutNames = 0.75;
-/** Shares of a sample that an action repeats from which it was copied: if it repeats what is wrong there, and if something is missing there. */
+/** How much of a sample an action must repeat to be a copy of it: if the sample has what is wrong, and if it lacks something. */
 const minShare = { withError: 0.5, withoutPart: 0.7 };
-/** The share of a line of program text that is the line that failed, if nothing in it is wrong. */
+/** How similar a line of program text must be to the line that failed, if no single token of that line is wrong. */
 const minShareOfLine = 0.95;
 /** Words of more characters than this are texts, in which a part may differ. */
 const maxWordChars = 20;
@@ -165,7 +165,7 @@ function replacementIn(sample: Action, difference: Difference): Replacement {
 const namesPart = (line: string, text: string, { role, key }: Difference): boolean =>
   namesWord(role === "header" && key === null ? line.toLowerCase() : line, text);
 
-/** A replacement with what is next to it, where it may occur twice in its line. */
+/** A replacement as its line writes it, with what is next to it, where it may occur twice in the line. */
 function uniqueInLine(
   line: string,
   copy: { found: string; expected: string | null; difference: Difference; sample: Action; failed: Action },
@@ -222,7 +222,7 @@ function pathReplacement(sample: RequestAction, { found, expected }: Difference)
   return { found: path, expected: `/${segments.join("/")}` };
 }
 
-/** The line with what is missing, as far as its notation is known. */
+/** The line and how it is with what is missing, if its notation is known; or else only what is missing. */
 function inserted(line: string, { role, expected, after }: Difference, sample: Action): Replacement {
   const text = line.trim().replace(/^[$%❯]\s+/, "");
   // Only a line that begins with the sample has nothing else around it.

@@ -1,6 +1,6 @@
 import { pageKey } from "../../net/page-key.ts";
 import { hasFailed } from "../events.ts";
-import { checkPrecondition, testPrecondition } from "../exposure.ts";
+import { checkPrecondition } from "../exposure.ts";
 import type { CheckResult, Facts } from "../facts.ts";
 import type { Friction } from "../grade.ts";
 import { readingChecks } from "../kinds.ts";
@@ -33,7 +33,7 @@ export function findingsOf(facts: Facts): Finding[] {
   return withoutSummaries([...byFingerprint.values()]);
 }
 
-/** Checks of a whole site that find the same defect as findings about its pages, by the remedies of these. */
+/** Checks of a whole site, each with the remedies of the findings about pages that report the same defect. */
 const summarized: ReadonlyMap<string, RegExp> = new Map([
   ["llms-txt-links-resolve", /^llms-entry-resolves /],
   ["auth-gate-detection", /^(open-access|challenge|auth) /],
@@ -148,20 +148,14 @@ function conventionsFinding(site: string, checks: CheckResult[]): Finding {
     evidence: null,
     place: shortUrl(site),
     fix: lineOrNull(fixes.map(sentence).join(" "), 500),
-    preconditions: [
-      ...new Set(
-        checks.map((check) => (check.group === "sample" ? testPrecondition(check.url) : checkPrecondition(check))),
-      ),
-    ],
+    preconditions: [...new Set(checks.map(checkPrecondition))],
   };
 }
 
 function checkFinding(check: CheckResult, entry: CheckFriction, severity: Friction["severity"], facts: Facts): Finding {
-  const isLink = check.group === "link";
   // A page is the same with any fragment. So is a link to a page that doesn't exist.
-  const keepFragment = isLink
-    ? pageExists(check.subject, facts)
-    : check.group !== "page" && check.group !== "discovery";
+  const keepFragment =
+    check.group === "link" ? pageExists(check.subject, facts) : check.group !== "page" && check.group !== "discovery";
   // An unreadable page is one finding, whether it was found on the path, in the survey or by the link check.
   const isPage = readingChecks.has(check.id) && !check.id.endsWith("-entry-resolves");
   const subject = `${isPage ? "" : `${check.id} `}${normalizeSubject(check.subject, keepFragment)}`;
@@ -189,7 +183,7 @@ function checkFinding(check: CheckResult, entry: CheckFriction, severity: Fricti
     owner: "fixes",
     evidence: linkEvidence(check.subject, check.url, facts) ?? evidenceOf(check),
     fix: lineOrNull(check.fix, 500),
-    preconditions: [isLink || check.group === "sample" ? testPrecondition(check.url) : checkPrecondition(check)],
+    preconditions: [checkPrecondition(check)],
   };
 }
 

@@ -119,7 +119,7 @@ export function lostPointsOf(
 
 /**
  * The share of each cause in the points that fixes would gain, after the causes before it, one decimal. Together at
- * most `fixes`. Causes that gain more after the others than before them have the same share, so shares never rise.
+ * most `fixes`. A cause that gains more than those right before it divides the points equally with them, so shares never rise.
  */
 export function sharesOf(
   causes: Cause[],

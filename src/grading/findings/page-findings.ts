@@ -262,6 +262,7 @@ function deadLinkProblem(
   };
 }
 
+/** Whether a sign-in, or a test of the browser, came in place of the page. */
 const isWall = ({ code }: Failure): boolean => code === "sign_in" || code === "challenge";
 
 const isAt = (failure: Failure, url: string): boolean =>

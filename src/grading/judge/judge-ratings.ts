@@ -56,6 +56,7 @@ export function withJudgeRatings(findings: Finding[], facts: Facts): Finding[] {
     // A judge names the finding of the rules that it means, if there is one.
     const sameCause = friction.finding === "" ? findSameCause(friction.events) : undefined;
     const ownFinding = toFinding(friction, facts);
+    // A second friction of the judge about the same is dropped.
     const existing =
       sameCause ?? findingsByFingerprint.get(friction.finding) ?? findingsByFingerprint.get(ownFinding.fingerprint);
     if (sameCause && isDocsMistake(friction) && !isDocsMistake(sameCause)) {

@@ -74,7 +74,7 @@ export function parseJsonObject(text: string): unknown {
   }
 }
 
-/** A model's answer as far as it is usable, and its mistakes for the model, or null. `output` undefined: no JSON. */
+/** A model's answer (null: it is unusable), and what to tell the model about its mistakes (null: it made none). `output` undefined: no JSON. */
 export function readAnswer(output: unknown, goal: string, session: SessionEvent[]) {
   if (output === undefined)
     return { answer: null, objection: "the response was not a complete JSON object that matches the schema" };

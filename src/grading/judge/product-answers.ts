@@ -67,7 +67,7 @@ export type ProductAnswers = {
   hosts: Hosts;
 };
 
-/** Finds the product's answers. An answer that repeats, refuses or only tries is none. */
+/** Finds the product's answers, without pages for everyone, reports of a failure, responses to dry runs, and what a later request deleted. */
 export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
   const requests = session.filter((event): event is Http => event.type === "http" && event.purpose !== "check");
   const hosts = hostsOfSession(session, requests);
@@ -133,7 +133,7 @@ type Deletion = { seq: number; words: Set<string> };
 
 /** `input`: of the tool call that sent the request, if it shows the body. */
 function findDeletion({ seq, method, url, sent = "" }: Http, input: unknown): Deletion | null {
-  const [, ...sentBody] = sent.split("\n\n");
+  const [_headers, ...sentBody] = sent.split("\n\n");
   const bodies = [sentBody.join("\n\n"), ...valueTextsIn(input)];
   const operations = [url, ...bodies.flatMap(operationsOf)];
   const isDeletion = /^DELETE$/i.test(method) || operations.some((text) => deletion.test(text));

@@ -40,7 +40,7 @@ function agentTextsOf(session: SessionEvent[], until: number): string[] | null {
   return texts.some((text) => omission.test(text)) ? null : texts;
 }
 
-/** Whether pages show a token; a short one after the same word, `before`, which is empty if there is none. */
+/** Whether pages show a token. A short one counts only after the same word, `before`; empty: no word was before it. */
 function isOnPages(token: string, before: string, pages: string[]): boolean {
   if (lettersAndDigitsOf(token).length >= minTokenChars || before === "") return isShown(token, pages);
   const words = ` ${lettersAndDigitsOf(before)} ${lettersAndDigitsOf(token)} `;
