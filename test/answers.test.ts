@@ -131,12 +131,28 @@ test("puts a page first that says in words of docs what the goal says in everyda
       `<p>Run your pipeline ${place} and see its steps.</p><pre><code class=language-sh>tool run</code></pre>`,
     );
   const routes = {
-    "/": document("Tool", `${filler}${links(["/hosted", "Remote runs"], ["/local", "Local runs"])}`),
-    "/hosted": runner("remotely"),
+    "/": document("Tool", `${filler}${links(["/hosted", "Cloud runs"], ["/local", "Local runs"])}`),
+    "/hosted": runner("in the cloud"),
     "/local": runner("locally"),
   };
   const { pagesNearest } = await answerIn("Run a pipeline on my laptop", routes);
   expect(pagesNearest.slice(0, 2)).toEqual(["/local", "/hosted"]);
+});
+
+test("puts a page first that is about the goal, though another has more of its words", async () => {
+  const routes = {
+    "/": document("Tool", `${filler}${links(["/options", "Options"], ["/replicas", "Replicas"])}`),
+    "/options": document(
+      "Server options",
+      "<p>The server listens on a port. Set the port of the server and its address.</p>",
+    ),
+    "/replicas": document(
+      "Replication and failover",
+      "<p>If the primary fails, a replica of the server takes over. Run at least two replicas for high availability.</p>",
+    ),
+  };
+  const { pagesNearest } = await answerIn("Survive a crash of the server", routes);
+  expect(pagesNearest.slice(0, 2)).toEqual(["/replicas", "/options"]);
 });
 
 test("names a page that is also at another URL once", async () => {

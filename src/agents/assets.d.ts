@@ -4,6 +4,11 @@ declare module "*.wasm" {
   export default path;
 }
 
+declare module "*.bin.gz" {
+  const path: string;
+  export default path;
+}
+
 /** The result of an import `with { type: "text" }`. */
 declare module "*.cjs" {
   const text: string;

@@ -71,5 +71,5 @@ function joinSections(all: Match[], index: SectionIndex, parts: Term[][]): Match
   });
   if (matches.includes(undefined)) return [];
   const sections = [...new Set(matches)].filter((match) => match !== undefined);
-  return sections.sort((a, b) => b.rank - a.rank);
+  return sections.sort((a, b) => b.merit - a.merit);
 }

@@ -27,7 +27,7 @@ export type PageLink = { url: string; text: string; context?: string; heading?: 
 export type Frontier = ReturnType<typeof createFrontier>;
 
 // The numbers below were tuned on the goals about real docs in test/truth/goals/tuning.json. `bun run truth --goals` measures how often the
-// explorer finds the page that answers a goal, with those goals and with the ones in held-out.json, on which nothing was tuned.
+// explorer finds the page that answers a goal, with those goals and with the ones in sealed.json, on which nothing was tuned.
 
 /** Weight of a word of the goal by where it occurs, 1 being the link text. */
 const wordWeight = { text: 1, path: 0.8, context: 0.4, heading: 0.2 };
