@@ -155,6 +155,36 @@ test("puts a page first that is about the goal, though another has more of its w
   expect(pagesNearest.slice(0, 2)).toEqual(["/replicas", "/options"]);
 });
 
+test("calls an answer likely that lacks words of the goal, if it is far ahead of the other pages", async () => {
+  const goal = "Prune archives of old hosts to free disk space";
+  const sample = "<pre><code class=language-sh>tool run</code></pre>";
+  const pages = {
+    "/hosts": document("Hosts", `<p>Add a host to the group of hosts.</p>${sample}`),
+    "/disks": document("Disks", `<p>Choose a disk for the cache.</p>${sample}`),
+    "/mount": document("Mount", `<p>Mount a folder of another host.</p>${sample}`),
+  };
+  const pruning = (by: string) =>
+    document(
+      `Prune archives by ${by}`,
+      `<p>Prune deletes archives by ${by} that are too old, and frees space.</p>${sample}`,
+    );
+  const siteWith = (answers: Record<string, SiteRoute>) => ({
+    "/": document(
+      "Tool",
+      `${filler}${links(...[...Object.keys(answers), ...Object.keys(pages)].map((url) => [url, url.slice(1)] as [string, string]))}`,
+    ),
+    ...answers,
+    ...pages,
+  });
+  const one = await answerIn(goal, siteWith({ "/prune": pruning("age") }));
+  expect([one.state, one.pagesNearest[0]]).toEqual(["likely", "/prune"]);
+  const four = await answerIn(
+    goal,
+    siteWith(Object.fromEntries(["age", "count", "size", "name"].map((by) => [`/${by}`, pruning(by)]))),
+  );
+  expect(four.state).toBe("unclear");
+});
+
 test("names a page that is also at another URL once", async () => {
   const page = (version: string) =>
     document(

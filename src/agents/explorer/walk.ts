@@ -196,7 +196,7 @@ async function* follow(session: Session, frontier: Frontier, index: SectionIndex
   let bestShare = 1;
   while (true) {
     // A page that barely matches the goal makes no answer likely.
-    if (bestShare >= minReportedShare && findAnswer(index, session).state === "likely") return "found";
+    if (bestShare >= minReportedShare && findAnswer(index, session).isClear) return "found";
     if (pages.length >= task.limits.maxPages) return "pages";
     const next = frontier.take();
     if (!next) return "links";
