@@ -135,6 +135,7 @@ function addBackupMetrics(registry: Registry, ctx: Context): () => void {
     last.set((state?.lastAt ?? 0) / 1000);
     bytes.set(state?.bytes ?? 0);
     duration.set((state?.durationMs ?? 0) / 1000);
+    // Old failures are forgotten.
     setTotal(failures, Math.max(0, countFailedBackups(ctx) - failedAtStart));
   };
 }
@@ -193,6 +194,7 @@ function createStoredReader({ $client }: Db, now: () => number) {
   const spendingAtStart = readSpending();
   return () => {
     const { usd, calls } = readSpending();
+    // Spending can be less than at the start: that of an erased organization is gone.
     return {
       waiting: waiting
         .all()

@@ -89,6 +89,7 @@ export function stopTraceExport({ stopController, poll }: TraceExport): Promise<
 /** Sends the oldest trace. Returns the delay until the next one. */
 async function sendNext(traces: TraceExport): Promise<number> {
   const { ctx, settings, metrics, waiting, stopController } = traces;
+  // Runs that end during a pause wake the poll.
   const wait = traces.notBefore - performance.now();
   if (wait > 0) return wait;
   const [id] = waiting;

@@ -1,4 +1,4 @@
-import { createGunzip } from "node:zlib";
+import { createGunzip, type Gunzip } from "node:zlib";
 import { type CountedKind, countedKinds } from "../db/tables/traffic.ts";
 import { pageKey } from "../net/page-key.ts";
 import { formatOf, type LineReader, type LogFormat, type LoggedRequest, lineReaderOf } from "./log-formats.ts";
@@ -152,24 +152,29 @@ async function* unpackedLog(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Ui
   const pieces = bytes[Symbol.asyncIterator]();
   const first = await pieces.next();
   if (first.done) return;
-  // The first piece tells the format, so it has been read already.
-  const allPieces = (async function* () {
-    yield first.value;
-    yield* { [Symbol.asyncIterator]: () => pieces };
-  })();
+  const allPieces = piecesFrom(first.value, pieces);
   if (!isGzip(first.value)) return yield* allPieces;
   const gunzip = createGunzip();
-  const writing = (async () => {
-    try {
-      for await (const piece of allPieces)
-        if (!gunzip.write(piece)) await new Promise((drained) => gunzip.once("drain", drained));
-      gunzip.end();
-    } catch (error) {
-      gunzip.destroy(error as Error);
-    }
-  })();
+  const writing = writeTo(gunzip, allPieces);
   yield* gunzip;
   await writing;
+}
+
+/** All pieces of a log, of which the first has been read already, because it tells the format. */
+async function* piecesFrom(first: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield first;
+  yield* { [Symbol.asyncIterator]: () => rest };
+}
+
+/** Writes pieces as fast as they are unpacked. Whoever reads `gunzip` gets the error of reading them. */
+async function writeTo(gunzip: Gunzip, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+  try {
+    for await (const piece of pieces)
+      if (!gunzip.write(piece)) await new Promise((drained) => gunzip.once("drain", drained));
+    gunzip.end();
+  } catch (error) {
+    gunzip.destroy(error as Error);
+  }
 }
 
 /** Counts a log that is read piece by piece. */

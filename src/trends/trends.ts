@@ -156,11 +156,12 @@ function computeTrends(
   );
   const context: ChangeContext = { ctx, org, promptId: filter.promptId, matchingDays, dayOf };
   const allSeries = newest ? splitIntoSeries(matchingDays.filter((day) => isSameAgent(day, newest))) : [];
-  const { series, nextUntil } =
+  const { series: seriesWithPoints, nextUntil } =
     filter.interval === "eval"
       ? withEvaluationPoints(ctx, org, ids[0] as string, allSeries, span)
       : { series: withIntervalPoints(allSeries, matchingFailures, startOf), nextUntil: null };
-  const [newestSeries, ...others] = series;
+  // The first one is that of the newest day.
+  const [newestSeries, ...others] = seriesWithPoints;
   const comparedChange = newestSeries ? comparedChangeOf(newestChange, context, newestSeries) : null;
   const changes = newestSeries
     ? changesOf(context, newestSeries.days[0] as ScoreDay, levelsOf(newestSeries.days), comparedChange)

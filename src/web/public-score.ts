@@ -38,6 +38,7 @@ export function toPublicScore(
     day: Temporal.Instant.from(scoredAt).toZonedDateTimeISO(timeZone).toPlainDate().toString(),
     isStale: now - Date.parse(scoredAt) > staleMs,
   };
+  // If the newest report has no score, the last point is of an earlier evaluation.
   if (latest.score === null || !point) return { ...common, score: null, grade: null, runs: 0, isSingle: false };
   const score = Math.round(point.score * 10) / 10;
   const grade = scope === "goal" ? gradeLetter(score) : null;

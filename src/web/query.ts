@@ -29,6 +29,10 @@ const dayMs = 86_400_000;
 export const dayAfter = (until: string | undefined): string | undefined =>
   until?.length === 10 && !Number.isNaN(Date.parse(until)) ? toIso(Date.parse(until) + dayMs).slice(0, 10) : until;
 
+/** The IDs of the agents that can be used. */
+export const availableAgents = (ctx: Context): string[] =>
+  listAgents(ctx).flatMap(({ id, objection }) => (objection === null ? [id] : []));
+
 /** The IDs of agents to filter by. `selected`: one that may no longer exist. */
 export const agentChoices = (ctx: Context, selected: string | undefined): string[] => [
   ...new Set([...listAgents(ctx).map(({ id }) => id), ...(selected ? [selected] : [])]),

@@ -17,7 +17,7 @@ export function verificationsOf(ctx: Context, viewer: Viewer, report: Report): M
       if (dismissed || !fingerprint) return [];
       const runs = countVerificationRuns(ctx, viewer.org, report.prompt.id, fingerprint);
       if (runs === null) return [];
-      return [[id, { runs, maxUsd: maxUsdPerRun === null ? null : maxUsdPerRun * runs }] as const];
+      return [[id, { fingerprint, runs, maxUsd: maxUsdPerRun === null ? null : maxUsdPerRun * runs }] as const];
     }),
   );
 }

@@ -7,8 +7,11 @@ import { ButtonForm } from "./form-parts.tsx";
 import { ExternalLink } from "./layout.tsx";
 import { Day } from "./when.tsx";
 
-/** What verifying a fix takes: number of runs, and their maximum total cost in USD; null: unknown, 0: no paid model. */
-export type Verification = { runs: number; maxUsd: number | null };
+/**
+ * What verifying a fix takes. `fingerprint`: of a friction point of the fix, by which it is marked as done. `maxUsd`: of all `runs` together;
+ * null: unknown, 0: no paid model.
+ */
+export type Verification = { fingerprint: string; runs: number; maxUsd: number | null };
 
 type Props = {
   report: Report;
@@ -118,13 +121,7 @@ function FixCard({ fix, ...props }: Props & { fix: Recommendation }) {
             Copy patch
           </button>
         )}
-        {verification && (
-          <Verify
-            {...{ fix, path, verification }}
-            fingerprint={frictions[0]?.fingerprint ?? ""}
-            model={report.agent.model}
-          />
-        )}
+        {verification && <Verify {...{ fix, path, verification }} model={report.agent.model} />}
         {verification && isEdit && (
           <a class="button" href={`${base}/experiments/new?report=${report.slug}&fix=${id}`}>
             Try this fix
@@ -226,16 +223,10 @@ function usdText(maxUsd: number | null): string {
   return maxUsd === 0 ? "free" : `≤ $${maxUsd.toFixed(2)}`;
 }
 
-type VerifyProps = {
-  fix: Recommendation;
-  path: string;
-  verification: Verification;
-  fingerprint: string;
-  model: string | null;
-};
+type VerifyProps = { fix: Recommendation; path: string; verification: Verification; model: string | null };
 
 /** Shows the price, and asks for consent unless it is free. */
-function Verify({ fix, path, verification: { runs, maxUsd }, fingerprint, model }: VerifyProps) {
+function Verify({ fix, path, verification: { fingerprint, runs, maxUsd }, model }: VerifyProps) {
   const price = `${count(runs, "run")}, ${usdText(maxUsd)}`;
   return (
     <details class="act">

@@ -1,5 +1,4 @@
 import { Elysia } from "elysia";
-import { listAgentChoices } from "../../agents/choice.ts";
 import { cancelCalibration, listCalibrations } from "../../calibration/calibrations.ts";
 import { requestCalibration } from "../../calibration/requests.ts";
 import type { Calibration } from "../../calibration/schema.ts";
@@ -11,7 +10,7 @@ import { readForm } from "../form-values.ts";
 import { showPage, submitForm, submitOrShowAgain } from "../page-requests.tsx";
 import { pageResponse, seeOther } from "../page-responses.ts";
 import { type CalibrationChoices, CalibrationForm, CalibrationPage } from "../pages/calibration.tsx";
-import { queryOptions } from "../query.ts";
+import { availableAgents, queryOptions } from "../query.ts";
 import type { Site } from "../site.ts";
 import { type Viewer, webSourceOf } from "../viewer.ts";
 
@@ -19,9 +18,7 @@ const perPage = 20;
 
 const choicesOf = (ctx: Context, org: OrgId): CalibrationChoices => ({
   prompts: promptChoices(listPromptChoices(ctx, org)),
-  agents: listAgentChoices(ctx.agents)
-    .filter(({ objection }) => objection === null)
-    .map(({ id }) => id),
+  agents: availableAgents(ctx),
 });
 
 /** What a page of calibrations shows besides the list. `planned`: the calibration to agree to. */

@@ -1,6 +1,5 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { listAgentChoices } from "../../agents/choice.ts";
 import { listArchives } from "../../archives/archives.ts";
 import type { Context, OrgId } from "../../context.ts";
 import { badRequest, invalidField } from "../../errors.ts";
@@ -22,7 +21,7 @@ import { showPage, submitForm, submitOrShowAgain } from "../page-requests.tsx";
 import { pageResponse, seeOther } from "../page-responses.ts";
 import { type ExperimentChoices, ExperimentForm, NewExperimentPage } from "../pages/experiment-form.tsx";
 import { ExperimentPage, ExperimentsPage } from "../pages/experiments.tsx";
-import { queryOptions } from "../query.ts";
+import { availableAgents, queryOptions } from "../query.ts";
 import { toDownload } from "../responses.ts";
 import { webSourceOf } from "../viewer.ts";
 
@@ -39,9 +38,7 @@ function choicesOf(ctx: Context, org: OrgId): ExperimentChoices {
     archives: listArchives(ctx, org)
       .filter(({ kind }) => kind === "workspace")
       .map(({ id, files, createdAt }) => [id, `${id} (${files} files, ${createdAt.slice(0, 10)})`] as const),
-    agents: listAgentChoices(ctx.agents)
-      .filter(({ objection }) => objection === null)
-      .map(({ id }) => id),
+    agents: availableAgents(ctx),
     providers: listProviders(ctx, org).map(({ id, name }) => [id, name] as const),
   };
 }

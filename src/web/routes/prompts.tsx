@@ -11,7 +11,7 @@ import { isDescending, type Sort, sortBy, sorted } from "../../http/sorting.ts";
 import { listFailedRuns } from "../../inbox/failed-runs.ts";
 import { listPromptItems, listTags, type PromptFilter, type PromptSort, promptColumns } from "../../prompts/lists.ts";
 import { agentsForRun, agentsOfPrompt } from "../../prompts/prompt-check.ts";
-import { getPrompt, getPromptRow, listAgents, updatePrompt } from "../../prompts/prompts.ts";
+import { getPrompt, getPromptRow, updatePrompt } from "../../prompts/prompts.ts";
 import type { Prompt } from "../../prompts/schema.ts";
 import { getProvider } from "../../providers/providers.ts";
 import { titleOf } from "../../reports/labels.ts";
@@ -29,7 +29,7 @@ import { pageResponse, seeOtherWithToast } from "../page-responses.ts";
 import { requireConfirmation } from "../pages/confirm.tsx";
 import { PromptPage } from "../pages/prompt.tsx";
 import { PromptsPage } from "../pages/prompts.tsx";
-import { queryOptions } from "../query.ts";
+import { availableAgents, queryOptions } from "../query.ts";
 import { statusOf } from "../responses.ts";
 import type { Site } from "../site.ts";
 import { type Viewer, webSourceOf } from "../viewer.ts";
@@ -106,7 +106,7 @@ function promptPage(
         values: new URLSearchParams({ key: crypto.randomUUID() }),
         ...rejectedForm,
         costConsent,
-        agents: listAgents(ctx).flatMap(({ id, objection }) => (objection === null ? [id] : [])),
+        agents: availableAgents(ctx),
       }}
     />
   );
