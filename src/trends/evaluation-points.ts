@@ -8,7 +8,7 @@ import type { ScoreDay } from "../reports/score-days.ts";
 import { toIso } from "../schema.ts";
 import { summarizeRuns } from "../stats/repeats.ts";
 
-/** Maximum number of runs to read per request, newest first: an evaluation has at most 50. */
+/** Maximum number of runs to read per request, newest first. An evaluation has at most 50, so these are of 40 evaluations or more. */
 const maxRuns = 2000;
 
 type PointsQuery = {

@@ -191,7 +191,7 @@ const withIntervalPoints = (allSeries: DatedSeries[], failed: FailedRun[], start
     return { ...series, points: pointsOf(startOf, series.days, failures) };
   });
 
-/** Each series with one point per evaluation. All begin at `nextUntil`, at which the next page, of earlier points, ends; null: there is none. */
+/** Each series with one point per evaluation. `nextUntil`: where all begin, and the next page, of earlier points, ends; null: there is none. */
 function withEvaluationPoints(ctx: Context, org: OrgId, promptId: string, allSeries: DatedSeries[], span: Span) {
   const period: [number, number] = [span.start, span.end];
   const pages = allSeries.map((series) => {
@@ -199,11 +199,9 @@ function withEvaluationPoints(ctx: Context, org: OrgId, promptId: string, allSer
     const query = { promptId, series: day, period, maxPoints, isWithinSeries: series.includes };
     return { ...series, ...listEvaluationPoints(ctx, org, query) };
   });
-  const nextUntil =
-    pages
-      .flatMap((page) => page.nextUntil ?? [])
-      .toSorted()
-      .at(-1) ?? null;
+  const ends = pages.flatMap((page) => page.nextUntil ?? []);
+  // From the latest one on, no series lacks points.
+  const nextUntil = ends.toSorted().at(-1) ?? null;
   const isShown = ({ from }: Trends["points"][number]) => nextUntil === null || from >= nextUntil;
   return { series: pages.map((page) => ({ ...page, points: page.points.filter(isShown) })), nextUntil };
 }

@@ -25,12 +25,8 @@ async function load(): Promise<void> {
   if (!form || !input || !list) return;
   const thisRequest = ++lastRequest;
   const text = input.value.trim();
-  const response = await window.fetch(
-    text === "" ? form.action : `${form.action}?${new URLSearchParams({ q: text })}`,
-    {
-      headers: { "hx-request": "true" },
-    },
-  );
+  const url = text === "" ? form.action : `${form.action}?${new URLSearchParams({ q: text })}`;
+  const response = await window.fetch(url, { headers: { "hx-request": "true" } });
   const html = await response.text();
   // A slow response must not replace the response to a later input.
   if (thisRequest !== lastRequest) return;

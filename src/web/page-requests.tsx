@@ -124,6 +124,7 @@ export const submitForm = (
         return askToConfirm(error, request, { site, viewer, form });
       }
     },
+    // So that the form of someone who is signed out is kept: see above.
     { isPublic: true },
   );
 

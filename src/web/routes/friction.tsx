@@ -48,16 +48,10 @@ export const frictionPages = (ctx: Context) =>
       "/friction/:fingerprint",
       ({ request, params, query: scope }) =>
         showPage(ctx, request, (viewer, site) => {
-          const point = getFriction(
-            ctx,
-            viewer.org,
-            params.fingerprint,
-            hasScope(scope) ? scope : { everything: true },
-          );
+          const shownScope: Scope = hasScope(scope) ? scope : { everything: true };
+          const friction = getFriction(ctx, viewer.org, params.fingerprint, shownScope);
           const prompts = listPromptChoices(ctx, viewer.org);
-          return <FrictionPointPage {...{ site, viewer, friction: point, scope, prompts }} />;
+          return <FrictionPointPage {...{ site, viewer, friction, scope, prompts }} />;
         }),
-      {
-        query: Type.Object(scopeQuery),
-      },
+      { query: Type.Object(scopeQuery) },
     );

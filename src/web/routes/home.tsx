@@ -56,12 +56,9 @@ function overviewOf(ctx: Context, viewer: Viewer, site: Site, { showsAll = false
 function findFirstSteps(ctx: Context, viewer: Viewer, request: Request): FirstSteps | null {
   if (!may(viewer, "members") || hidesSteps(request)) return null;
   const { org } = viewer;
-  const exampleProviders = listProviders(ctx, org).filter(({ docsUrl }) => docsUrl === `${ctx.baseUrl()}/example`);
-  const promptId = findFirstPrompt(
-    ctx,
-    org,
-    exampleProviders.map(({ id }) => id),
-  );
+  const exampleUrl = `${ctx.baseUrl()}/example`;
+  const exampleIds = listProviders(ctx, org).flatMap(({ id, docsUrl }) => (docsUrl === exampleUrl ? [id] : []));
+  const promptId = findFirstPrompt(ctx, org, exampleIds);
   const hasRuns = (status?: "completed") =>
     promptId !== null && listRunPage(ctx, org, { promptId, status }, { limit: 1 }).items.length > 0;
   const steps = {

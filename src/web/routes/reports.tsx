@@ -48,11 +48,8 @@ function reportListPage(ctx: Context, viewer: Viewer, site: Site, query: Static<
   const { best, worst, offset = 0, ...filter } = query;
   const range = { minScore: worst && minScores[worst], maxScore: best && maxScores[best] };
   const reports = listReports(ctx, viewer.org, { ...filter, ...range }, { limit: reportsPerPage, offset });
-  const docsVariants = docsVariantsOf(
-    ctx,
-    viewer.org,
-    reports.items.map(({ runId }) => runId),
-  );
+  const runIds = reports.items.map(({ runId }) => runId);
+  const docsVariants = docsVariantsOf(ctx, viewer.org, runIds);
   const prompts = listPromptChoices(ctx, viewer.org);
   const agents = agentChoices(ctx, query.agent);
   return <ReportsPage {...{ site, viewer, reports, docsVariants, query, prompts, agents }} now={ctx.now()} />;

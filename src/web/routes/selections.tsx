@@ -19,7 +19,7 @@ import { archivingEffect } from "./report-forms.tsx";
 
 /** Field with an idempotency key, so that a form that is sent twice starts its runs once. */
 const keyField = "key";
-/** How the names of rows end: slugs of reports, and IDs. */
+/** Tells rows from the other fields of a form: their names are slugs of reports or IDs, which end like this. */
 const rowNameEnd = /-[0-9a-f]{8,12}$/i;
 
 /** What is selected in a form: each row has a field named after it. Throws bad_request. */
