@@ -1,6 +1,7 @@
 import { version } from "../../package.json" with { type: "json" };
 import type { SessionEvent } from "../agents/agent.ts";
 import { type ModelProvider, parseModelId } from "../config/model-settings.ts";
+import type { EventOf } from "../grading/events.ts";
 
 /** The release of the semantic conventions whose names are used. Those for GenAI are in development and change between releases. */
 const schemaUrl = "https://opentelemetry.io/schemas/1.41.0";
@@ -105,44 +106,47 @@ function toSpans(run: TracedRun, withContent: boolean): Span[] {
     if (event.type === "tool_call") {
       const result = toolResults.get(event.id);
       const times = { startAt: at, endAt: result?.at ?? session.endAt };
-      const span = toChild(
-        { seq, name: `execute_tool ${event.tool}`, kind: internalKind, ...times },
-        {
-          "gen_ai.operation.name": "execute_tool",
-          "gen_ai.tool.name": event.tool,
-          "gen_ai.tool.type": "function",
-          "gen_ai.tool.call.id": event.id,
-          "error.type": result?.ok === false ? "tool_error" : null,
-          "gen_ai.tool.call.arguments": withContent ? contentOf(event.input) : null,
-          "gen_ai.tool.call.result": withContent && result ? contentOf(result.output) : null,
-        },
-      );
+      const toolSpan = { seq, name: `execute_tool ${event.tool}`, kind: internalKind, ...times };
+      const span = toChild(toolSpan, toolAttributes(event, result, withContent));
       spans.push(result?.ok === false ? { ...span, status: { code: errorStatus } } : span);
     }
-    // A call is recorded when it ends, so it starts with the event before it at the earliest.
-    if (event.type === "usage")
-      spans.push(
-        toChild(
-          { seq, name: `chat ${event.model}`, kind: clientKind, startAt: previousAt, endAt: at },
-          {
-            "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": providerOf(judge ?? run.model),
-            "gen_ai.response.model": event.model,
-            "gen_ai.usage.input_tokens": BigInt(event.inputTokens),
-            "gen_ai.usage.output_tokens": BigInt(event.outputTokens),
-            "gen_ai.usage.cache_read.input_tokens":
-              event.cachedTokens === undefined ? null : BigInt(event.cachedTokens),
-            "gen_ai.usage.cache_creation.input_tokens":
-              event.cacheWrittenTokens === undefined ? null : BigInt(event.cacheWrittenTokens),
-            "evald.cost_usd": event.costUsd,
-            "evald.judge": judge !== null,
-          },
-        ),
-      );
+    if (event.type === "usage") {
+      // A call is recorded when it ends, so it starts with the event before it at the earliest.
+      const chatSpan = { seq, name: `chat ${event.model}`, kind: clientKind, startAt: previousAt, endAt: at };
+      const values = { ...chatAttributes(event, judge ?? run.model), "evald.judge": judge !== null };
+      spans.push(toChild(chatSpan, values));
+    }
     previousAt = at;
   }
   return [rootSpan(run, traceId, root, withContent), ...spans];
 }
+
+const toolAttributes = (
+  call: EventOf<"tool_call">,
+  result: EventOf<"tool_result"> | undefined,
+  withContent: boolean,
+): Attributes => ({
+  "gen_ai.operation.name": "execute_tool",
+  "gen_ai.tool.name": call.tool,
+  "gen_ai.tool.type": "function",
+  "gen_ai.tool.call.id": call.id,
+  "error.type": result?.ok === false ? "tool_error" : null,
+  "gen_ai.tool.call.arguments": withContent ? contentOf(call.input) : null,
+  "gen_ai.tool.call.result": withContent && result ? contentOf(result.output) : null,
+});
+
+/** `model`: with its provider, which the event doesn't name. */
+const chatAttributes = (usage: EventOf<"usage">, model: string | null): Attributes => ({
+  "gen_ai.operation.name": "chat",
+  "gen_ai.provider.name": providerOf(model),
+  "gen_ai.response.model": usage.model,
+  "gen_ai.usage.input_tokens": BigInt(usage.inputTokens),
+  "gen_ai.usage.output_tokens": BigInt(usage.outputTokens),
+  "gen_ai.usage.cache_read.input_tokens": usage.cachedTokens === undefined ? null : BigInt(usage.cachedTokens),
+  "gen_ai.usage.cache_creation.input_tokens":
+    usage.cacheWrittenTokens === undefined ? null : BigInt(usage.cacheWrittenTokens),
+  "evald.cost_usd": usage.costUsd,
+});
 
 /** When a session started and ended, epoch ms. */
 const timesOf = (events: SessionEvent[]) => ({ startAt: events[0]?.at ?? 0, endAt: events.at(-1)?.at ?? 0 });

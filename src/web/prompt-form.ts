@@ -187,7 +187,7 @@ export const variablesIn = (form: URLSearchParams): string[] | null =>
 
 /** The prompt input of a form. Throws bad_request with the field. */
 export function toPromptInput(form: URLSearchParams): PromptInput {
-  // These three are in the frequency.
+  // `cron`, `time` and `weekday` are parts of the frequency.
   const { docsUrl, cron: _, time: _time, weekday: _weekday, ...fields } = readFields(PromptForm, form, formats);
   const defaults = (variablesIn(form) ?? []).flatMap((name) => {
     const value = form.get(`templateDefaults.${name}`) ?? "";
