@@ -514,6 +514,19 @@ test("a call is known by its URL and method in any language", async () => {
   const calls = async (language: string, code: string) =>
     (await callsOf({ language, code, line: 1, isClosed: true })).map(({ method, url }) => `${method} ${url.pathname}`);
   const url = '"https://api.gates.dev/v1/gates"';
+  expect(await calls("js", `await axios(${url});\nawait ky(${url}, { method: "put" });\nawait got(${url});`)).toEqual([
+    "GET /v1/gates",
+    "PUT /v1/gates",
+    "GET /v1/gates",
+  ]);
+  expect(await calls("js", `await axios.get(${url});\nawait axios.request({ url: ${url}, method: "post" });`)).toEqual([
+    "GET /v1/gates",
+    "POST /v1/gates",
+  ]);
+  expect(await calls("python", `requests.request("DELETE", ${url})\nhttpx.get(${url})`)).toEqual([
+    "DELETE /v1/gates",
+    "GET /v1/gates",
+  ]);
   expect(await calls("csharp", `await client.PostAsync(new Uri(${url}), body);`)).toEqual(["POST /v1/gates"]);
   expect(await calls("php", `$client->delete(${url});`)).toEqual(["DELETE /v1/gates"]);
   expect(await calls("go", `http.NewRequestWithContext(ctx, "PUT", ${url}, nil)`)).toEqual(["PUT /v1/gates"]);

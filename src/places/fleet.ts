@@ -203,7 +203,10 @@ export function receiveHello(
   notifyOfChange(fleet);
 }
 
-/** Makes room for a restarted worker with a credential of its own. Returns false if the one before has only just connected. */
+/**
+ * Makes room for a restarted worker with a credential of its own. Returns false if the one before has only just connected: two workers with the
+ * same credential would otherwise replace each other at each message.
+ */
 function replaceWorker(fleet: Fleet, credential: string): boolean {
   if (credential === sharedCredential) return true;
   const before = [...fleet.workers.values()].find((worker) => worker.credential === credential);

@@ -22,6 +22,7 @@ export function candidatesOfSkill(source: ProposalSource, drop: Drop): Candidate
     .filter((sentence) => !isNegative(sentence))
     .flatMap((sentence) =>
       clausesOf(sentence).flatMap((clause, index): Candidate[] => {
+        // A capitalized word within a description is a name.
         const phrase = toPhrase(clause, () => true) ?? thirdPersonPhrase(clause);
         if (phrase === null || !isClear(phrase)) {
           drop(phrase === null ? "no_action" : "needs_page");

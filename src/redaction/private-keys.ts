@@ -24,7 +24,7 @@ export function withoutPrivateKeys(text: string): string {
   return [...cleanParts, parts.at(-1)].join("");
 }
 
-/** A text of a stream may end within a key, of which so many lines may follow, or within the marker that starts one, of which this was there. */
+/** What the last text of a stream ended in: a key, of which so many more lines may follow, or the marker that starts a key, of which this had arrived. */
 type OpenKey = { lines: number } | { markerStart: string };
 
 /**
@@ -64,6 +64,7 @@ export function createKeyStreams() {
     const sentStart = openKey && "markerStart" in openKey ? openKey.markerStart : "";
     const unread = sentStart + rest;
     const marker = [...unread.matchAll(keyStart)].at(-1);
+    // The last key that starts here doesn't end here.
     const isOpen = marker !== undefined && !keyEnd.test(unread.slice(marker.index + marker[0].length));
     const [markerStart] = /-----B?E?G?I?N? ?[A-Z0-9 ]{0,52}-{0,4}$/.exec(unread.slice(-80)) ?? [];
     if (isOpen) keepOpen(stream, { lines: maxLines });

@@ -20,7 +20,7 @@ const checkEveryMs = 250;
 type StreamPosition = { attempt: number; seq: number };
 /** `isOver`: nothing follows. */
 export type Progress = { run: Run; events: SessionEvent[]; position: StreamPosition; isOver: boolean };
-/** `hasRunChanged`: the run differs from the one that was last said to have changed. That it has ended is only said in the last update. */
+/** `hasRunChanged`: the run differs from that of the last update in which this was true. A run that has ended counts as changed only in the last update. */
 type ProgressUpdate = Progress & { hasRunChanged: boolean };
 
 /** `2.17`: event 17 of attempt 2. */

@@ -157,9 +157,7 @@ export function settleWaitingEvaluation(ctx: Context, tx: Tx, promptId: string, 
 
 /** Requests the runs of an evaluation, unless earlier ones have failed too often. `lateReason`: why it is late; null: it is on time. */
 function requestEvaluation(ctx: Context, tx: Tx, prompt: ScheduledPrompt, lateReason: string | null): Outcome {
-  // The pause itself is stored as a failure, so a resumed prompt is past the multiple and gets further chances.
-  const failures = countFailuresInARow(ctx.db, prompt);
-  if (failures > 0 && failures % maxFailures === 0) {
+  if (haveAllFailed(ctx.db, prompt)) {
     tx.update(prompts).set({ status: "paused" }).where(eq(prompts.id, prompt.id)).run();
     return { outcome: "failed", evalRequestId: null, reason: pausedReason };
   }
@@ -198,24 +196,23 @@ const isStillRunning = (db: Db, { orgId, id }: ScheduledPrompt): boolean =>
   unfinishedScheduledRun(db).get({ orgId, id }) !== undefined;
 
 const latestEvaluations = statement((db) => {
-  const { orgId, outcome, evalRequestId, promptId, scheduledAt } = scheduledEvaluations;
+  const { orgId, outcome, evalRequestId, promptId, reason, scheduledAt } = scheduledEvaluations;
   const where = and(eq(orgId, bound("orgId")), eq(promptId, bound("id")), sql`${outcome} in ('ran', 'failed')`);
   return db
-    .select({ evalRequestId })
+    .select({ evalRequestId, reason })
     .from(scheduledEvaluations)
     .where(where)
     .orderBy(desc(scheduledAt))
-    .limit(literal(100));
+    .limit(literal(maxFailures));
 });
 
-/** How many of the latest scheduled evaluations failed, without one that gave a report or was cancelled in between. */
-function countFailuresInARow(db: Db, { orgId, id }: ScheduledPrompt): number {
+/** Whether as many scheduled evaluations as may fail in a row have failed since the prompt was last paused for that. */
+function haveAllFailed(db: Db, { orgId, id }: ScheduledPrompt): boolean {
   const latest = latestEvaluations(db).all({ orgId, id });
-  // One that failed itself has no runs.
-  const firstSuccess = latest.findIndex(
-    ({ evalRequestId }) => evalRequestId !== null && !hasFailed(db, orgId, evalRequestId),
-  );
-  return firstSuccess < 0 ? latest.length : firstSuccess;
+  // One that failed itself has no runs, and so has a pause.
+  const isFailure = ({ evalRequestId, reason }: (typeof latest)[number]) =>
+    evalRequestId === null ? reason !== pausedReason : hasFailed(db, orgId, evalRequestId);
+  return latest.length === maxFailures && latest.every(isFailure);
 }
 
 const endsOfRuns = statement((db) =>

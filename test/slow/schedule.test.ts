@@ -557,8 +557,19 @@ test("a prompt whose scheduled evaluations can only fail gets a warning, and is 
   expect((await outcomes(id)).length).toBe(6);
   expect(smtp.mails).toHaveLength(1);
   smtp.close();
+  let hour = 7;
+  // However often it is resumed, it gets as many chances again.
+  for (let pause = 0; pause < 18; pause++) {
+    updateProvider(app.service.ctx, app.a.org, docs.id, { docsUrl: "https://docs.test/" });
+    await change(id, { status: "active" });
+    updateProvider(app.service.ctx, app.a.org, docs.id, { docsUrl: null });
+    for (let failure = 0; failure < 5; failure++) await at(++hour);
+    expect((await get()).status).toBe("active");
+    await at(++hour);
+    expect((await get()).status).toBe("paused");
+  }
   await change(id, { status: "active", text: "Look around https://docs.test/" });
   expect(await get()).toMatchObject({ status: "active", warnings: [] });
-  await at(8);
+  await at(++hour);
   expect((await send("GET", `/api/v1/prompts/${id}/scheduled-evaluations?limit=1`)).body[0].outcome).toBe("ran");
 });

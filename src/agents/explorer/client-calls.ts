@@ -34,32 +34,36 @@ export function callsOfProgram(language: ProgramLanguage, code: string): HttpCal
   return calls;
 }
 
-/** The request of a call such as `fetch(url, options)`, `axios({ url, … })`, `client.get(url, options)` or `requests.request("GET", url)`. */
+/** The request of a call such as `fetch(url, options)`, `axios(url)`, `axios({ url, … })`, `client.get(url, options)` or `requests.request("GET", url)`. */
 function callOf(program: Program, node: SyntaxNode): HttpCall[] {
   const callee = program.code.slice(node.from, node.firstChild?.to ?? node.from);
   const { positional, named } = argumentsOf(program, node);
   const [, client = "", name = ""] = /^(?:(.*)\.)?(\w+)$/s.exec(callee) ?? [];
   const isFetch = name === "fetch" && /^(?:|window|globalThis|self)$/.test(client);
+  const isMethod = methodName.test(name);
   const isRequest = name === "request" && plainClient.test(client);
-  const mayTakeConfig = plainClient.test(callee) || (isRequest && program.language === "script");
-  if (!isFetch && !isRequest && !mayTakeConfig && !methodName.test(name)) return [];
   const [first] = positional;
-  if (mayTakeConfig && first instanceof Fields)
-    return toCalls(program, node, { address: first.get("url"), options: first, isPlain: true });
   if (program.language === "python") {
+    if (!isRequest && !isMethod) return [];
     const [method, address = named.get("url")] = isRequest ? positional : [name, first];
     return toCalls(program, node, { method, address, options: named, isPlain: plainClient.test(client) });
   }
+  // axios(url, options)
+  const isClient = plainClient.test(callee);
+  if (!isFetch && !isMethod && !isRequest && !isClient) return [];
+  if ((isClient || isRequest) && first instanceof Fields)
+    return toCalls(program, node, { address: first.get("url"), options: first, isPlain: true });
   const [address, ...others] = positional;
   // axios.post(url, data, options)
   const hasData = client === "axios" && /^(?:post|put|patch)$/.test(name);
   const options = (hasData ? others[1] : others[0]) ?? new Fields();
-  const isPlain = (isFetch || plainClient.test(client)) && !/\bdefaults\b|\binterceptors\b/.test(program.code);
+  const isPlain =
+    (isFetch || isClient || plainClient.test(client)) && !/\bdefaults\b|\binterceptors\b/.test(program.code);
   return toCalls(program, node, {
     address,
     options,
     isPlain,
-    ...(!isFetch && { method: name }),
+    ...(isMethod && { method: name }),
     ...(hasData && { data: others[0] }),
   });
 }

@@ -93,9 +93,12 @@ async function* withoutPages(steps: AsyncGenerator<AgentEvent, unknown>): Steps 
 
 async function* readApiDescription(session: Session, url: string): Steps {
   const request = { url, provenance: "given" as const, foundOn: null, purpose: "task" as const };
-  const refusal = await findRefusal(session.fetcher, url, { id: null, events: [] });
-  if (refusal?.kind === "disallowed") return yield* refuse(session, "robots", url);
-  const answer = await fetchUrl(session.fetcher, request, { id: null, events: [] });
+  const log: Log = { id: null, events: [] };
+  const refusal = await findRefusal(session.fetcher, url, log);
+  const isAllowed = refusal?.kind !== "disallowed";
+  const answer = isAllowed ? await fetchUrl(session.fetcher, request, log) : refusal;
+  yield* log.events;
+  if (!isAllowed) return yield* refuse(session, "robots", url);
   const document = answer.ok && answer.response.status === 200 ? parseDocument(answer.text()) : null;
   const isDescription =
     typeof document === "object" && document !== null && ("openapi" in document || "swagger" in document);

@@ -26,7 +26,7 @@ function pageIn(fetchResult: FetchResult): Page | null {
   return page;
 }
 
-/** A longer page has content of its own. Others aren't parsed here, so that response times don't include it. */
+/** A longer page has content of its own, so it needn't be parsed here for a redirect, and response times don't include that. */
 const maxStubBytes = 32_768;
 
 /** Requests a page. Like a browser, it follows the redirects of pages that only send their reader elsewhere. */
@@ -88,6 +88,7 @@ function withHeaders(page: Page | null, fetchResult: FetchResult): Page | null {
   if (!fetchResult.ok || page === null) return null;
   const isUnlisted = page.isUnlisted || noIndex.test(fetchResult.response.headers.get("x-robots-tag") ?? "");
   const listed = { ...page, isUnlisted };
+  // A page that search engines may not list is missing on purpose, which the page alone may not say.
   return page.problem === "soft_404" ? { ...listed, problem: problemOfErrorPage(listed) } : listed;
 }
 

@@ -14,6 +14,9 @@ import { uploadQuery } from "../received-forms.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
+/** The fields of the login form with files. */
+const loginFiles = ["file"];
+
 const modelsPage = (ctx: Context, viewer: Viewer, site: Site, result: FormResult = {}) => (
   <ModelsPage
     {...{ site, viewer, config: ctx.config, ...result }}
@@ -23,6 +26,7 @@ const modelsPage = (ctx: Context, viewer: Viewer, site: Site, result: FormResult
     logins={{
       agents: listLoginAgents(ctx),
       logins: listLogins(ctx, viewer.org),
+      // Only a person can upload a login, and it can only be stored with a secret key.
       uploadQuery: viewer.person && ctx.config.secretKey && uploadQuery(ctx, viewer.org, viewer.person.id),
       now: ctx.now(),
     }}
@@ -59,7 +63,7 @@ export const modelPages = (ctx: Context) =>
           setLogin(ctx, viewer.org, agent, Buffer.from(file, "base64").toString());
           return modelsPage(ctx, viewer, site, { successMessage: `Login for ${agent} saved.` });
         },
-        ["file"],
+        loginFiles,
       ),
     )
     .post("/settings/models/logins/remove", ({ request }) =>
