@@ -22,12 +22,15 @@ const pauseMs = 3_000;
 const besides = { sessions: 4, programs: 2 };
 const cache = process.env.EVALD_AGENTS_CACHE ?? join(process.env.HOME ?? "", ".cache", "evald-agents");
 const binOf = (name: string) => join(cache, name, "node_modules", ".bin");
-const PATH = [...["node", "codex", "gemini", "opencode", "qwen", "pi"].map(binOf), process.env.PATH].join(delimiter);
+const PATH = [
+  ...["node", "codex", "gemini", "opencode", "qwen", "pi", "claude", "copilot"].map(binOf),
+  process.env.PATH,
+].join(delimiter);
 const text = "Run the commands.";
 const heldModel = "acme-held";
 const busyModel = "acme-busy";
 
-/** The tool with which each agent runs commands, and its model. */
+/** The tool with which each agent runs commands, and its model. Those that aren't installed are left out: not all have a free license. */
 const agents: Record<string, { model: string; tool: (command: string) => NonNullable<Turn["toolCalls"]>[number] }> = {
   codex: { model: "openai/gpt-5.6-sol", tool: (cmd) => ({ name: "exec_command", input: { cmd } }) },
   gemini: {
@@ -43,7 +46,18 @@ const agents: Record<string, { model: string; tool: (command: string) => NonNull
     model: "openai-compatible/qwen3-coder-plus",
     tool: (command) => ({ name: "run_shell_command", input: { command, is_background: false, description: "Run it" } }),
   },
+  claude: {
+    model: "anthropic/claude-opus-4-7",
+    tool: (command) => ({ name: "Bash", input: { command, description: "Run it" } }),
+  },
+  copilot: {
+    model: "openai/gpt-5.5",
+    tool: (command) => ({ name: "bash", input: { command, description: "Run it", mode: "sync" } }),
+  },
 };
+const installedAgents = () =>
+  presets.map(({ id }) => id).filter((id) => agents[id] && !("missing" in findProgram(presetOf(id), PATH)));
+const presetOf = (agent: string) => presets.find(({ id }) => id === agent) as Preset;
 const nameOf = (model: string) => model.slice(model.indexOf("/") + 1);
 const commands = ["echo hello", "echo more", "echo hi > hello.txt"];
 const scenarioOf = (agent: string): { turns: Turn[]; side: Turn } => ({
@@ -76,8 +90,9 @@ function startBare(preset: Preset, modelUrl: string, model: string, folder: () =
   }
   const { args, env } = argsAndEnvOf(preset, {});
   const variables = {
+    // Without IS_SANDBOX, Claude Code refuses to run commands unasked as root.
     PATH: `${programBinFolder}:/usr/local/bin:/usr/bin:/bin`,
-    ...{ HOME: home, TERM: "dumb", TMPDIR: "/tmp", LANG: "C.UTF-8" },
+    ...{ HOME: home, TERM: "dumb", TMPDIR: "/tmp", LANG: "C.UTF-8", IS_SANDBOX: "1" },
     ...Object.fromEntries(Object.entries(env).map(([name, value]) => [name, fillAsText(value, values)])),
   };
   const binds = [...program.binds, { from: workspace, to: "/workspace", writable: true }];
@@ -196,7 +211,7 @@ export async function benchAgents({ start, row, folder, env, executable }: Sessi
 
   /** Alternating sessions of an agent, with evald and without. */
   async function compareAgent(agent: string, gets: Record<Side, number[]> | null): Promise<Record<Side, Times[]>> {
-    const preset = presets.find(({ id }) => id === agent) as Preset;
+    const preset = presetOf(agent);
     const { model: modelId } = agents[agent] as (typeof agents)[string];
     const promptId = await promptOf(agent, modelId);
     const name = nameOf(modelId);
@@ -229,7 +244,8 @@ export async function benchAgents({ start, row, folder, env, executable }: Sessi
     }
   };
 
-  for (const agent of Object.keys(agents)) {
+  const measured = installedAgents();
+  for (const agent of measured) {
     const at = load();
     const times = await compareAgent(agent, null);
     report(agent, at, times, { first: "≤ +150 ms", after: "≤ 200 ms", whole: "≤ 1.25 ×" });
@@ -245,7 +261,7 @@ export async function benchAgents({ start, row, folder, env, executable }: Sessi
   // Else the latencies were those of this client, which waits for a processor like any other program.
   const setOwnPriority = (niceness: number) => writeFileSync("/proc/self/autogroup", String(niceness));
   setOwnPriority(-20);
-  for (const agent of Object.keys(agents)) {
+  for (const agent of measured) {
     const at = load();
     const times = await compareAgent(agent, gets);
     report(`${agent} on a busy machine`, at, times, { first: "≤ 1.5 ×", after: "", whole: "≤ 1.5 ×" });
@@ -268,7 +284,7 @@ export async function benchAgents({ start, row, folder, env, executable }: Sessi
 
   /** Memory of the processes of a session that waits for its model. */
   async function compareMemory(): Promise<void> {
-    const preset = presets.find(({ id }) => id === "codex") as Preset;
+    const preset = presetOf("codex");
     const promptId = await promptOf("codex", `openai/${heldModel}`);
     const memory: Record<Side, number> = { ours: 0, floor: 0 };
     for (const side of ["floor", "ours"] as const) {
