@@ -203,10 +203,7 @@ export function receiveHello(
   notifyOfChange(fleet);
 }
 
-/**
- * Makes room for a restarted worker with a credential of its own. Returns false if the one before has only just connected: two workers with the
- * same credential would otherwise replace each other at each message.
- */
+/** Makes room for a restarted worker with a credential of its own. False if the one before has just connected: two would replace each other endlessly. */
 function replaceWorker(fleet: Fleet, credential: string): boolean {
   if (credential === sharedCredential) return true;
   const before = [...fleet.workers.values()].find((worker) => worker.credential === credential);
