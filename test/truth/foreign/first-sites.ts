@@ -1,3 +1,4 @@
+import { randomOf } from "../../support/random.ts";
 import { firstMarkups } from "./first-markups.ts";
 import { httpSample, installationOf, sampleOf } from "./samples.ts";
 import {
@@ -73,17 +74,6 @@ const sizes = [10, 14, 20, 34, 60, 16, 110, 200];
 const listed = 40;
 /** Pages that aren't guides. */
 const frameSize = 6;
-
-/** Reproducible numbers from 0 to 1: T. Ettinger, mulberry32 (2017). */
-export function randomOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 type Guide = {
   path: string;

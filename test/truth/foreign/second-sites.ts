@@ -1,4 +1,4 @@
-import { randomOf } from "./first-sites.ts";
+import { randomOf } from "../../support/random.ts";
 import { secondMarkups } from "./second-markups.ts";
 import { pitfallsOf } from "./second-pitfalls.ts";
 import {

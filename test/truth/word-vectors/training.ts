@@ -1,3 +1,4 @@
+import { randomOf } from "../../support/random.ts";
 import type { DocsSection } from "./docs-sections.ts";
 
 /** Vectors of words, learned from docs: `dimensions` numbers for each stem, one after the other. */
@@ -18,17 +19,6 @@ const learningRate = { first: 0.01, last: 0.0001 };
 const decay = { mean: 0.9, square: 0.995 };
 /** How often a query is a passage of the text, the heading, or the heading with those above it. */
 const queries = { passage: 0.35, heading: 0.35 };
-
-/** Repeatable random numbers from 0 to 1 (mulberry32). */
-function createRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 /** Wrong texts that get a smaller share of the probability change nothing that matters, and there are many. */
 const minShare = 1e-4;
@@ -61,7 +51,7 @@ export function trainWordVectors(
   { dimensions, maxStems, steps, seed }: TrainingOptions,
   onProgress: (step: number, loss: number) => void,
 ): WordVectors {
-  const random = createRandom(seed);
+  const random = randomOf(seed);
   const { stems, rarities } = toVocabulary(sections, maxStems);
   const idOf = new Map(stems.map((stem, id) => [stem, id]));
   const toIds = (words: string[]): Ids => Uint16Array.from(new Set(words.flatMap((word) => idOf.get(word) ?? [])));
