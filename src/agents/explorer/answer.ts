@@ -19,7 +19,7 @@ const logOdds = {
   share: 1.29,
   headingShare: 1.22,
   similarity: 0.89,
-  /** Per rank that the nearest section of the next page has less, and that of the fourth. */
+  /** Of how far its rank is ahead of the next page's, and of the fourth's. */
   leadOverNext: 0.48,
   leadOverFourth: 1.17,
   /** Of the share of the goal that occurs nowhere in the docs. */
@@ -124,7 +124,6 @@ function joinSections(all: Match[], index: SectionIndex, parts: Term[][]): Match
 
 /** The share of the goal that occurs in no section, 0 to 1, by rarity. */
 function unseenShare(index: SectionIndex): number {
-  const unseen = new Set(unseenTerms(index));
   const sumOf = (terms: Term[]) => terms.reduce((sum, term) => sum + rarityOf(term, index), 0);
-  return sumOf(index.terms.filter(({ word }) => unseen.has(word))) / (sumOf(index.terms) || 1);
+  return sumOf(unseenTerms(index)) / (sumOf(index.terms) || 1);
 }

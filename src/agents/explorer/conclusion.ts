@@ -64,7 +64,7 @@ export async function* conclude(session: Session, index: SectionIndex, ended: Se
   const { state, sections } = answer;
   for (const { section } of sections) session.neededUrls.add(section.url);
   const nearest = answer.nearest.slice(0, Math.max(maxNearest, sections.length));
-  const unseen = new Set(unseenTerms(index));
+  const unseen = new Set(wordsOf(unseenTerms(index)));
   const noOverlap = terms.length > 0 && unseen.size === terms.length;
   const docsLanguage = noOverlap ? mostCommon(all.flatMap(({ language }) => language ?? [])) : null;
   const otherScript = findOtherScript(terms, unseen, all);

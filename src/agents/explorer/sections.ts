@@ -94,8 +94,8 @@ export type SectionIndex = {
   terms: Term[];
   /** What the terms mean together. */
   meaning: Meaning;
-  /** What the prose of each page means, by its URL. */
-  meaningsOfPages: Map<string, Meaning>;
+  /** How near the prose of each page is to that in meaning, -1 to 1, by its URL. */
+  similarities: Map<string, number>;
   /** The terms for which a word form stands, literally or as a synonym. */
   termsOfForm: Map<string, TermSet>;
   /** The terms for which a word form stands literally. */
@@ -131,7 +131,7 @@ export function createSectionIndex(terms: Term[]): SectionIndex {
   return {
     terms,
     meaning: meaningOf(terms.map(({ stem }) => stem)),
-    meaningsOfPages: new Map(),
+    similarities: new Map(),
     termsOfForm,
     exactTermsOfForm,
     wide: createWideIndex(terms),
@@ -159,7 +159,7 @@ export function addPage(index: SectionIndex, page: ReadPage): Match[] {
     .map((section) => indexSection(section, index));
   addLinkTexts(index, page.links);
   const prose = sections.filter(({ section }) => section.kind === "prose");
-  index.meaningsOfPages.set(page.url, joinMeanings(prose.map(({ meaning }) => meaning)));
+  index.similarities.set(page.url, similarityOf(index.meaning, joinMeanings(prose.map(({ meaning }) => meaning))));
   const text = ownText(page.markdown);
   if (!index.texts.has(text)) {
     index.texts.add(text);
@@ -201,8 +201,8 @@ export function strengthByHeading(matches: Match[]): Map<string, number> {
 }
 
 /** Terms that occur in no section. */
-export const unseenTerms = ({ terms, pagesByTerm }: SectionIndex): string[] =>
-  terms.filter(({ stem }) => !pagesByTerm.get(stem)).map(({ word }) => word);
+export const unseenTerms = ({ terms, pagesByTerm }: SectionIndex): Term[] =>
+  terms.filter(({ stem }) => !pagesByTerm.get(stem));
 
 const termsIn = (set: TermSet, { terms }: SectionIndex): Term[] => terms.filter((_, index) => set & (1 << index));
 
@@ -282,12 +282,11 @@ const nameFactor = ({ stem }: Term, { pageCount, titlesByTerm }: SectionIndex): 
     ? productName.weight
     : 1;
 
-/** What all sections are compared with at one time: the weights of the terms, what links say about each page, and how near it is to the goal. */
+/** What all sections are compared with at one time: the weights of the terms, and what links say about each page. */
 type Weighting = {
   rarities: number[];
   evenWeights: number[];
   linkHits: Map<string, FieldHits>;
-  similarities: Map<string, number>;
   formWeights: FormWeights;
 };
 
@@ -297,13 +296,12 @@ function toWeighting(index: SectionIndex, sections: IndexedSection[]): Weighting
     rarities: index.terms.map((term) => rarityOf(term, index)),
     evenWeights: index.terms.map((term) => weightWithoutRarityOf(term, index)),
     linkHits: new Map([...urls].map((url) => [url, linkHitsOf(url, index)])),
-    similarities: new Map([...urls].map((url) => [url, similarityOf(index.meaning, index.meaningsOfPages.get(url)!)])),
     formWeights: toFormWeights(index.wide, index.pageCount),
   };
 }
 
 function toMatch(indexed: IndexedSection, weighting: Weighting, index: SectionIndex): Match {
-  const { rarities, evenWeights, linkHits, similarities, formWeights } = weighting;
+  const { rarities, evenWeights, linkHits, formWeights } = weighting;
   const { section, passages, headings, name, literalTerms, forms, wideStrengths } = indexed;
   const hits = { ...indexed.hits, links: linkHits.get(section.url)! };
   const weights = toWeights(rarities, literalTerms);
@@ -313,7 +311,7 @@ function toMatch(indexed: IndexedSection, weighting: Weighting, index: SectionIn
   const strength = strengthOf(hits, rarities);
   const even = toWeights(evenWeights, literalTerms);
   const merit = meritOf(section, strength, share, headingShare);
-  const similarity = similarities.get(section.url)!;
+  const similarity = index.similarities.get(section.url)!;
   return {
     section,
     share,
