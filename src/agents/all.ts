@@ -130,7 +130,7 @@ export const createChildAgents = (env: Env, { take }: AgentStandby): Record<stri
     ]),
   );
 
-/** Loads the code of agents with or without a model, in a process that waits for an order. One that comes at once doesn't wait for the rehearsal. */
+/** Loads the code of agents with or without a model, in a process that waits for an order. An order that arrives early doesn't wait for the rehearsal. */
 export async function loadAgents(kind: "rules" | "model"): Promise<void> {
   if (kind === "rules") return void (await import("./explorer/explorer.ts"));
   const [{ rehearseStart }] = await Promise.all([

@@ -55,9 +55,9 @@ const agents: Record<string, { model: string; tool: (command: string) => NonNull
     tool: (command) => ({ name: "bash", input: { command, description: "Run it", mode: "sync" } }),
   },
 };
+const presetOf = (agent: string) => presets.find(({ id }) => id === agent) as Preset;
 const installedAgents = () =>
   presets.map(({ id }) => id).filter((id) => agents[id] && !("missing" in findProgram(presetOf(id), PATH)));
-const presetOf = (agent: string) => presets.find(({ id }) => id === agent) as Preset;
 const nameOf = (model: string) => model.slice(model.indexOf("/") + 1);
 const commands = ["echo hello", "echo more", "echo hi > hello.txt"];
 const scenarioOf = (agent: string): { turns: Turn[]; side: Turn } => ({

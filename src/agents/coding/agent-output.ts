@@ -147,7 +147,7 @@ type ResultCompleter = (event: AgentEvent) => Promise<AgentEvent>;
  * page.
  */
 function createResultCompleter(preset: Preset, record: ModelRecord): ResultCompleter {
-  /** Results so far by tool. In protocols without IDs, the nth result of a tool is that of its nth call. */
+  /** Results so far by tool. In protocols without IDs, the nth result of a tool belongs to its nth call. */
   const resultCounts = new Map<string, number>();
   /** The model's names for calls of which the agent shows only a title, by ID. */
   const modelNames = new Map<string, string>();

@@ -226,7 +226,7 @@ export function wasCut({ answers }: ModelRecord): boolean {
 /** The ID of a call that the protocol gave none. */
 const toCallId = (tool: string, callNumber: number) => `${tool} ${callNumber}`;
 
-/** Adds the results in a request, which contains the whole conversation: the nth result of a tool is that of its nth call. */
+/** Adds the results in a request, which contains the whole conversation: the nth result of a tool belongs to its nth call. */
 function addResults(record: ModelRecord, modelResults: ModelResult[]): void {
   const { results, pending, hooks } = record;
   const counts = new Map<string, number>();

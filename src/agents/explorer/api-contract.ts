@@ -87,7 +87,7 @@ function operationAt(paths: JsonObject, template: string, { method }: HttpCall):
     : { kind: "operation", path, operation: object(operation) };
 }
 
-/** A call whose host the reader fills in is one of the API if its path is, alone or below that of a server. */
+/** A call whose host the reader fills in belongs to the API if the API has its path, alone or below the path of a server. */
 function targetOnUnknownHost(servers: URL[], paths: JsonObject, pathname: string, call: HttpCall): Target | null {
   const prefixes = ["", ...servers.map((server) => server.pathname.replace(/\/$/, ""))];
   for (const prefix of prefixes) {

@@ -4,8 +4,8 @@ import type { GrammarName } from "./grammars.ts";
 import { isValidIn } from "./inferred-languages.ts";
 
 /**
- * A package as a sample imports it, or as an installation names it. `major`: its major version, null if not given. `hasFirstPath`: it is named by the
- * path of a Go module whose major version is 0 or 1, as that of later ones is in their path.
+ * A package as a sample imports it, or as an installation names it. `major`: its major version, null if not given. `hasFirstPath`: its name is the
+ * path of a Go module without a major version, so its version is 0 or 1: later ones stand in the path.
  */
 export type Package = { ecosystem: EcosystemName; name: string; major: number | null; hasFirstPath?: true };
 
@@ -176,7 +176,7 @@ function toPackage(ecosystem: EcosystemName, text: string, given?: string): Pack
     .replace(/\/v\d+(?=\/|$)/, "")
     .split("/")
     .slice(0, maxNameParts(ecosystem, name));
-  // A path below that of a module may be of another one.
+  // A longer path may belong to another module below this one.
   const hasFirstPath = ecosystem === "go" && parts.join("/") === name;
   return { ecosystem, name: parts.join("/"), major: majorOf(inPath ?? version), ...(hasFirstPath && { hasFirstPath }) };
 }

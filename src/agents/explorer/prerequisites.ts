@@ -73,8 +73,9 @@ function productNamesOf({ pages, origins }: Session): string[] {
 }
 
 /**
- * A package needs an installation if the docs import it on several pages, or in several samples where they have one page:
- * otherwise it may belong to one example only, unless its name is nearly that of a package that they install. Where the name of a package doesn't decide how it is imported, only those of the product are known to need one.
+ * A package needs an installation if the docs import it on several pages, or in several samples where they have one page: otherwise it may belong to
+ * one example only, unless its name is nearly that of a package that they install. Where the name of a package doesn't decide how it is imported, only
+ * those of the product are known to need one.
  */
 function packageNeeds(
   page: ReadPage,
