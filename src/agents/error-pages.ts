@@ -1,9 +1,20 @@
 /** An error page has a heading, and maybe one of its site. */
 const maxErrorHeadings = 2;
 const maxErrorChars = 3000;
-/** Titles of error pages in common languages; must match the whole title or first heading. */
-const errorTitle =
-  /^\W*(error\W*)?404\W*$|^\W*(error\W*)?404\b.{0,12}\b(not found|error)\W*$|^\W*(the )?(page|seite|document|file)( was| could| you requested (was|could))? ?(not|nicht)( be)? (found|gefunden)\b|^\W*not found\W*$|page (doesn.t|does not|no longer) exists?|(can|could)( ?not|n.t) (find|be found)|^page introuvable|^p[aá]gina no encontrada|^pagina non trovata|^ページが見つかりません|^(页面|頁面)(不存在|未找到|找不到)|^找不到(页面|頁面)/i;
+/** Titles or first headings of error pages in common languages. */
+const errorTitles = [
+  /^\W*(error\W*)?404\W*$/i,
+  /^\W*(error\W*)?404\b.{0,12}\b(not found|error)\W*$/i,
+  /^\W*not found\W*$/i,
+  /^\W*(the )?(page|seite|document|file)( was| could| you requested (was|could))? ?(not|nicht)( be)? (found|gefunden)\b/i,
+  /page (doesn.t|does not|no longer) exists?/i,
+  /(can|could)( ?not|n.t) (find|be found)/i,
+  /^page introuvable/i,
+  /^p[aá]gina no encontrada/i,
+  /^pagina non trovata/i,
+  /^ページが見つかりません/,
+  /^(页面|頁面)(不存在|未找到|找不到)|^找不到(页面|頁面)/,
+];
 
 type PageContent = {
   title: string;
@@ -20,7 +31,7 @@ export function isErrorPage({ title, markdown, headings, samples }: PageContent)
   const heading = headings.length <= maxErrorHeadings ? (headings[0]?.text ?? "") : "";
   // Sites put their name behind the title.
   const [ownTitle = ""] = title.slice(0, 200).split(/\s[|·–—-]\s/);
-  return [ownTitle, heading].some((each) => errorTitle.test(each.trim()));
+  return [ownTitle, heading].some((each) => errorTitles.some((errorTitle) => errorTitle.test(each.trim())));
 }
 
 /**

@@ -1,6 +1,6 @@
 import { onContent } from "./code-blocks.ts";
 
-/** What may be in the head of a page, and which of it has content up to its end tag. */
+/** What may be in the head of a page: in the first group without content, in the second with content up to its end tag. */
 const headElement =
   /<(?:(base|basefont|bgsound|link|meta)|(title|noscript|noframes|style|script|template))(?=[\s/>])/iy;
 /** What browsers skip in a head: space, comments, the doctype, `<html>`, and most end tags. */
@@ -46,22 +46,47 @@ export const expandEmptyTags = (xhtml: string): string =>
     emptyTag.test(name) ? tag : `<${name}${attributes}></${name}>`,
   );
 
-/** The first of several cells of a row, with nothing in it but numbers. */
-const gutterCell =
-  /(<tr\b[^<>]*>\s*)<t[dh]\b[^<>]*>(?:\s|<(?!\/?t[dhr]\b)[^<>]*>)*\d(?:[\s\d]|<(?!\/?t[dhr]\b)[^<>]*>)*<\/t[dh]>(?=\s*<t[dh]\b)/gi;
-/** A table of one row whose first cell has numbers, and whose other one has a block of code. */
-const numberedBlock =
-  /<table\b[^<>]*>(?:\s|<(?:thead|tbody|tr)\b[^<>]*>)*<td\b[^<>]*>(?:\s|<(?!\/?(?:td|tr|table)\b)[^<>]*>)*\d(?:[\s\d]|<(?!\/?(?:td|tr|table)\b)[^<>]*>)*<\/td>\s*<td\b[^<>]*>((?:(?!<\/?(?:td|tr|table)\b)[\s\S])*?<pre\b(?:(?!<\/?(?:td|tr|table)\b)[\s\S])*)<\/td>\s*<\/tr>\s*(?:<\/(?:thead|tbody)>\s*)?<\/table>/gi;
+/** At least one number, and nothing else but space and tags. `tableTags`: names of the tags that end the cell. */
+function numbersUpTo(tableTags: string): string {
+  const otherTag = String.raw`<(?!\/?(?:${tableTags})\b)[^<>]*>`;
+  return String.raw`(?:\s|${otherTag})*\d(?:[\s\d]|${otherTag})*`;
+}
+
+/** The first of several cells of a row, with nothing in it but numbers. What precedes it is in the first group. */
+const gutterCell = new RegExp(
+  String.raw`(<tr\b[^<>]*>\s*)<t[dh]\b[^<>]*>${numbersUpTo("t[dhr]")}<\/t[dh]>(?=\s*<t[dh]\b)`,
+  "gi",
+);
+
+const cellTags = "td|tr|table";
+const insideCell = String.raw`(?!<\/?(?:${cellTags})\b)[\s\S]`;
+/** A table of one row whose first cell has numbers, and whose other one has a block of code, which is the first group. */
+const numberedBlock = new RegExp(
+  [
+    String.raw`<table\b[^<>]*>(?:\s|<(?:thead|tbody|tr)\b[^<>]*>)*`,
+    String.raw`<td\b[^<>]*>${numbersUpTo(cellTags)}<\/td>\s*`,
+    String.raw`<td\b[^<>]*>((?:${insideCell})*?<pre\b(?:${insideCell})*)<\/td>\s*`,
+    String.raw`<\/tr>\s*(?:<\/(?:thead|tbody)>\s*)?<\/table>`,
+  ].join(""),
+  "gi",
+);
 
 /** HTML without the tables that put a number before each line of a sample. */
 const withoutLineNumbers = (html: string): string => html.replace(numberedBlock, "$1");
 
-/** End tags such as `</div></li>` that end a line without a line break before or after them. */
-const blockEnds = /(?<!<\/(?:div|li|tr)>)(?<!\n(?:<\/\w+>){0,4})(?:<\/(?:div|li|tr)>)+(?!<\/(?:div|li|tr)>|[ \t]*\n)/gi;
+const blockEnd = String.raw`<\/(?:div|li|tr)>`;
+/** All end tags in a row, such as `</div></li>`, that end a line without a line break before or after them. */
+const blockEnds = new RegExp(
+  String.raw`(?<!${blockEnd})(?<!\n(?:<\/\w+>){0,4})(?:${blockEnd})+(?!${blockEnd}|[ \t]*\n)`,
+  "gi",
+);
 
 const emptySpan = /<span[^<>]*><\/span>/gi;
 
-/** Empty elements are left out, also those around one, because mdream takes a line break next to them for a space. */
+/**
+ * A sample in which text breaks the lines, and no element does. Empty elements are removed twice, the second time those that had only others in
+ * them, because mdream takes a line break next to one for a space.
+ */
 const asLines = (block: string) =>
   block
     .replace(gutterCell, "$1")

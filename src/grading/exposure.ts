@@ -81,7 +81,7 @@ function listedPagesOf({ startUrls, checkRequests }: Facts, events: SessionEvent
   ];
   const listed = new Map<string, ListedPage>();
   for (const { url, by } of listings) {
-    if (!origins.has(URL.parse(url)?.origin ?? "") || notPages.test(url)) continue;
+    if (!origins.has(URL.parse(url)?.origin ?? "") || !mayBePage(url)) continue;
     const page = pageKey(url);
     listed.set(`${by} ${page}`, { page, url: url.replace(/#.*$/s, ""), by });
   }
@@ -89,5 +89,8 @@ function listedPagesOf({ startUrls, checkRequests }: Facts, events: SessionEvent
 }
 
 /** Files that aren't docs pages. */
-const notPages =
-  /\.(png|jpe?g|gif|svg|webp|ico|css|m?js|json|ya?ml|xml|rss|atom|zip|t?gz|pdf|mp4|woff2?|ttf)([?#]|$)|\/(llms(-full)?|robots)\.txt$/i;
+const otherFiles = [
+  /\.(png|jpe?g|gif|svg|webp|ico|css|m?js|json|ya?ml|xml|rss|atom|zip|t?gz|pdf|mp4|woff2?|ttf)([?#]|$)/i,
+  /\/(llms(-full)?|robots)\.txt$/i,
+];
+const mayBePage = (url: string) => !otherFiles.some((file) => file.test(url));

@@ -27,7 +27,7 @@ type IntendedCall = { call: Call; intents: Action[]; hasFailed: boolean; isUnkno
 
 /** Every error that the agent has to fix. Missing pages are excluded, because they count under the docs. */
 export function recoveriesOf(facts: Facts): Recovery[] {
-  const { calls, results, failures, taskRequests, pages } = facts;
+  const { calls, results, failures } = facts;
   const failedIds = new Set(failures.map(({ id }) => id));
   const unknownIds = new Set(results.filter(({ ok }) => ok === null).map(({ id }) => id));
   const intendedCalls = calls.map((call): IntendedCall => {
@@ -37,30 +37,31 @@ export function recoveriesOf(facts: Facts): Recovery[] {
   });
   return failures
     .filter(({ target }) => target !== "docs")
-    .flatMap((failure): Recovery[] => {
-      const firstSeq = failure.seqs[0]!;
-      const failedCall = intendedCalls.find(({ call }) => call.id === failure.id);
-      const message = messageOf(failure, facts);
-      const retries = failedCall ? retriesOf(failedCall, intendedCalls, message) : [];
-      const successes = retries.filter((each) => !each.hasFailed && !each.isUnknown);
-      const [fix] = successes.toSorted((a, b) => b.similarity - a.similarity);
-      const isAnswered = ({ status }: { status: number | null }) => status !== null && status < 400;
-      const answer = failedCall
-        ? undefined
-        : taskRequests.find((http) => http.seq > firstSeq && http.url === failure.url && isAnswered(http));
-      // The first success ended the error, but the most similar one shows what was wrong.
-      const fixedSeq = successes[0]?.call.seq ?? answer?.seq;
-      // Nobody knows whether the agent fixed it.
-      if (fixedSeq === undefined && retries.some(({ isUnknown }) => isUnknown)) return [];
-      const resolutionOf = (): Resolution => {
-        if (fixedSeq === undefined) return "notAtAll";
-        if (retries.some((each) => each.hasFailed && each.call.seq < fixedSeq)) return "later";
-        return pages.some(({ seq }) => seq > firstSeq && seq < fixedSeq) ? "afterDocs" : "fromMessage";
-      };
-      const call = failedCall?.call ?? null;
-      return [{ failure, resolution: resolutionOf(), call, fix: fix?.call ?? null, message }];
-    });
+    .flatMap((failure) => findRecovery(failure, intendedCalls, facts) ?? []);
 }
+
+/** How a failure was resolved; null if nobody knows whether it was. */
+function findRecovery(failure: Failure, intendedCalls: IntendedCall[], facts: Facts): Recovery | null {
+  const firstSeq = failure.seqs[0]!;
+  const failedCall = intendedCalls.find(({ call }) => call.id === failure.id);
+  const message = messageOf(failure, facts);
+  const retries = failedCall ? retriesOf(failedCall, intendedCalls, message) : [];
+  const successes = retries.filter((each) => !each.hasFailed && !each.isUnknown);
+  // The first success ended the error, but the most similar one shows what was wrong.
+  const endSeq = failedCall ? successes[0]?.call.seq : findLaterAnswer(failure, facts)?.seq;
+  const [fix] = successes.toSorted((a, b) => b.similarity - a.similarity);
+  if (endSeq === undefined && retries.some(({ isUnknown }) => isUnknown)) return null;
+  const resolutionOf = (): Resolution => {
+    if (endSeq === undefined) return "notAtAll";
+    if (retries.some((each) => each.hasFailed && each.call.seq < endSeq)) return "later";
+    return facts.pages.some(({ seq }) => seq > firstSeq && seq < endSeq) ? "afterDocs" : "fromMessage";
+  };
+  return { failure, resolution: resolutionOf(), call: failedCall?.call ?? null, fix: fix?.call ?? null, message };
+}
+
+/** The first successful request for the URL of a failure, after it. */
+const findLaterAnswer = ({ seqs, url }: Failure, { taskRequests }: Facts) =>
+  taskRequests.find((http) => http.seq > seqs[0]! && http.url === url && http.status !== null && http.status < 400);
 
 /** The later calls that try again what a failed one tried, each with how similar it is. */
 const retriesOf = (failed: IntendedCall, calls: IntendedCall[], message: string) =>

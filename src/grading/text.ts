@@ -1,6 +1,6 @@
 import { lazy } from "../once.ts";
 
-/** Text of a target is data: one line, without control or direction characters, of limited length. */
+/** A text of a target on one line, without control and invisible characters, of at most `max` characters. */
 export function oneLine(text: unknown, max = 300): string {
   const line = (typeof text === "string" ? text : "")
     .toWellFormed()
@@ -23,7 +23,7 @@ export function lineOrNull(text: unknown, max = 300): string | null {
 
 const blockLimits = { maxChars: 1000, maxLines: 12 };
 
-/** Text of a target that keeps its lines, such as code: as `oneLine`, up to 12 lines; null: it is empty. */
+/** A text of a target that keeps its lines, such as code: at most 12 of them, each as by `oneLine`; null: it is empty. */
 export function blockOrNull(text: unknown): string | null {
   const lines = (typeof text === "string" ? text : "")
     .split(/\r?\n/)

@@ -1,7 +1,7 @@
 /** Redacts a text. `name`: the property that contains it. `stream`: what it is the next part of. */
 type Clean = (text: string, name?: string, stream?: string) => string;
 
-/** A text within a line. `cleaned` is what is left of it; `set` replaces it. */
+/** A text of a JSON line. `cleaned`: the text with its secrets redacted. `set` puts another text in its place. */
 type Piece = { text: string; cleaned: string; set: (text: string) => void };
 
 /** Where agents write the pieces of a message. Longer texts are whole messages. */

@@ -4,12 +4,17 @@ const keyLabel = "[A-Z0-9 ]{0,40}PRIVATE KEY";
 const keyBlock = new RegExp(`-----BEGIN ${keyLabel}-----[\\s\\S]*?(?:-----END ${keyLabel}-----|$)`, "g");
 const keyStart = new RegExp(`-----BEGIN ${keyLabel}-----`, "g");
 const keyEnd = new RegExp(`-----END ${keyLabel}-----`);
-/** A line of a key: base64 or a header such as DEK-Info, possibly with a line number or the mark of a diff or a quote. */
-const bodyLine =
-  /^[ \t]{0,20}(?:\d{1,6}[:\t ]{1,3})?[>|+-]?[ \t]{0,20}(?:[A-Za-z0-9+/=\\]{1,20000}|(?:Proc-Type|DEK-Info|Comment): .{0,200})?\s{0,9}$/;
+const lineNumber = "\\d{1,6}[:\\t ]{1,3}";
+const diffOrQuoteMark = "[>|+-]";
+const base64 = "[A-Za-z0-9+/=\\\\]{1,20000}";
+const keyHeader = "(?:Proc-Type|DEK-Info|Comment): .{0,200}";
+/** A line of a key, as files, diffs and quotes show it. */
+const bodyLine = new RegExp(
+  `^[ \\t]{0,20}(?:${lineNumber})?${diffOrQuoteMark}?[ \\t]{0,20}(?:${base64}|${keyHeader})?\\s{0,9}$`,
+);
 /** Maximum number of lines of a key after its first text. */
 const maxLines = 400;
-const maxOpen = 100;
+const maxOpenKeys = 100;
 
 /** Removes private keys from a text, complete or truncated. */
 export function withoutPrivateKeys(text: string): string {
@@ -24,7 +29,7 @@ export function withoutPrivateKeys(text: string): string {
   return [...cleanParts, parts.at(-1)].join("");
 }
 
-/** What the last text of a stream ended in: a key, of which so many more lines may follow, or the marker that starts a key, of which this had arrived. */
+/** What the last text of a stream ended in: a key, of which up to `lines` lines may follow, or the first part of the marker that starts a key. */
 type OpenKey = { lines: number } | { markerStart: string };
 
 /**
@@ -36,10 +41,10 @@ export function createKeyStreams() {
 
   function keepOpen(stream: string, key: OpenKey): void {
     openKeys.set(stream, key);
-    if (openKeys.size > maxOpen) openKeys.delete(openKeys.keys().next().value!);
+    if (openKeys.size > maxOpenKeys) openKeys.delete(openKeys.keys().next().value!);
   }
 
-  /** How far the text continues a key of at most so many more lines, and how many may follow; 0 if the key ended there. */
+  /** How many characters of a text continue a key of at most `lines` more lines, and how many lines may follow in later texts. */
   function readKeyBody(text: string, lines: number): { length: number; lines: number } {
     let length = 0;
     let remainingLines = lines;
@@ -61,16 +66,15 @@ export function createKeyStreams() {
     const body = openKey && "lines" in openKey ? readKeyBody(text, openKey.lines) : { length: 0, lines: 0 };
     if (body.lines > 0) keepOpen(stream, { lines: body.lines });
     const [keyText, rest] = [text.slice(0, body.length), text.slice(body.length)];
-    const sentStart = openKey && "markerStart" in openKey ? openKey.markerStart : "";
-    const unread = sentStart + rest;
+    const earlierStart = openKey && "markerStart" in openKey ? openKey.markerStart : "";
+    const unread = earlierStart + rest;
     const marker = [...unread.matchAll(keyStart)].at(-1);
-    // The last key that starts here doesn't end here.
-    const isOpen = marker !== undefined && !keyEnd.test(unread.slice(marker.index + marker[0].length));
+    const isLastKeyOpen = marker !== undefined && !keyEnd.test(unread.slice(marker.index + marker[0].length));
     const [markerStart] = /-----B?E?G?I?N? ?[A-Z0-9 ]{0,52}-{0,4}$/.exec(unread.slice(-80)) ?? [];
-    if (isOpen) keepOpen(stream, { lines: maxLines });
+    if (isLastKeyOpen) keepOpen(stream, { lines: maxLines });
     else if (markerStart !== undefined) keepOpen(stream, { markerStart });
-    // The start of the marker has been sent on already, so `withoutPrivateKeys` can't find it.
-    const isSplit = isOpen && marker.index < sentStart.length;
-    return (keyText.trim() === "" ? keyText : redactedText) + (isSplit ? redactedText : rest);
+    // The start of such a marker has been returned already, so `withoutPrivateKeys` can't find it.
+    const isMarkerSplit = isLastKeyOpen && marker.index < earlierStart.length;
+    return (keyText.trim() === "" ? keyText : redactedText) + (isMarkerSplit ? redactedText : rest);
   };
 }

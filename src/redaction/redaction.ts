@@ -21,13 +21,13 @@ import {
 } from "./secret-shapes.ts";
 
 /** Basic credentials, JSON Web Tokens and the secret keys of AWS, each with its replacement. */
-const shapes: [RegExp, string][] = [
+const replacements: [RegExp, string][] = [
   [/(authorization["']?\s{0,9}[:=]\s{0,9}["']?basic)\s{1,9}[A-Za-z0-9._~+/=-]{8,}/gi, `$1 ${redactedText}`],
   [/(?<![A-Za-z0-9_-]{2})eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}/g, redactedText],
   [/(aws_?secret(?:_?access)?_?key["']?\s{0,9}[=:]\s{0,9}["']?)[A-Za-z0-9/+=]{40}/gi, `$1${redactedText}`],
 ];
 
-/** "Basic" and the base64 of "name:password". The word alone is English, as in "Basic Statements". */
+/** Redacts the base64 of "name:password" after "Basic". The word alone is English, as in "Basic Statements". */
 const withoutBasic = (text: string): string =>
   text.replace(/\b(basic)\s{1,9}([A-Za-z0-9+/_-]{4,}={0,2})/gi, (whole, scheme, value) => {
     const decoded = Buffer.from(value, "base64").toString("latin1");
@@ -46,7 +46,7 @@ function findParameterEnd(separator: string, value: string): number {
   return /^%3D/i.test(separator) ? value.search(/[&;#]|%26|%23/i) : -1;
 }
 
-/** Values of variables, settings, headers and parameters that are named as secrets. */
+/** Redacts the values of variables, settings, headers and parameters that are named as secrets. */
 function withoutNamedSecrets(text: string): string {
   let output = "";
   let doneUntil = 0;
@@ -72,8 +72,8 @@ function withoutNamedSecrets(text: string): string {
 
 type Replacer = (whole: string, before: string, value: string) => string;
 
-/** Credentials of known formats, and values of options, parameters and variables that are named as secrets, unless docs write them as a placeholder. */
-const withoutTokens = (text: string): string => {
+/** Redacts credentials of known formats, and values that are named as secrets, unless docs write them as placeholders. */
+function withoutTokens(text: string): string {
   const redactUnless =
     (isHarmless: (value: string, before: string) => boolean): Replacer =>
     (whole, before, value) =>
@@ -103,7 +103,7 @@ const withoutTokens = (text: string): string => {
   const redactPassword = redactUnless((value) => isPlaceholder(value) || /^\d{1,5}$/.test(value));
   for (const shape of commandShapes) cleaned = cleaned.replace(shape, redactPassword);
   return withoutNamedSecrets(cleaned);
-};
+}
 
 /** Encodings of a secret: plain, base64 at each of three offsets, hex, URL-encoded and JSON. */
 function encodingsOf(secret: string): string[] {
@@ -152,10 +152,9 @@ export function createRedaction(secrets: readonly string[] = []) {
     clean(whole: string, name = "", stream?: string): string {
       if (isSecretProperty(name, whole)) return redactedText;
       const text = stream === undefined ? whole : withoutOpenKeys(stream, whole);
-      return shapes.reduce(
-        (rest, [shape, replacement]) => rest.replace(shape, replacement),
-        withoutTokens(withoutBasic(withoutPrivateKeys(redactKeys(redact(text))))),
-      );
+      let cleaned = withoutTokens(withoutBasic(withoutPrivateKeys(redactKeys(redact(text)))));
+      for (const [shape, replacement] of replacements) cleaned = cleaned.replace(shape, replacement);
+      return cleaned;
     },
   };
 }

@@ -86,8 +86,18 @@ const tokenStart = "(?<=^|[^A-Za-z0-9_-]|\\\\[nrt])";
 export const tokenShape = new RegExp(`${tokenStart}(?:${tokens.join("|")})(?![A-Za-z0-9])`, "g");
 
 /** Names that are only used for secrets, also behind a prefix, as in `DATABASE_PASSWORD`. */
-const certainNames =
-  "(?:access|refresh|auth|id|bearer|session|private)[_-]?token|(?:api|auth|app|application|service|role|master|signing|encryption|license|subscription|functions|host)[_-]?key|client[_-]?secret|secret[_-]?(?:access[_-]?)?key|private[_-]?key|(?:account|access)[_-]?key|shared[_-]?access[_-]?key|pass(?:word|wd|phrase)|x-(?:amz|goog)-signature|x-amz-security-token";
+const certainNames = [
+  "(?:access|refresh|auth|id|bearer|session|private)[_-]?token",
+  "(?:api|auth|app|application|service|role|master|signing|encryption|license|subscription|functions|host)[_-]?key",
+  "client[_-]?secret",
+  "secret[_-]?(?:access[_-]?)?key",
+  "private[_-]?key",
+  "(?:account|access)[_-]?key",
+  "shared[_-]?access[_-]?key",
+  "pass(?:word|wd|phrase)",
+  "x-(?:amz|goog)-signature",
+  "x-amz-security-token",
+].join("|");
 /** Names that are used for other things too. */
 const possibleNames = `(?:${certainNames}|secret|token|jwt|mysql_pwd)`;
 
@@ -111,22 +121,26 @@ export const optionShape = new RegExp(
   "gi",
 );
 
+/** A character of a command: not its end, unless that is escaped, and `;` or `&` only within a word such as a URL. */
+const commandCharacter = "(?:[^\\n;|&]|\\\\\\n|[;&](?![\\s&]))";
 /** Some program with its arguments up to an option. */
 const programUpTo = (programs: string, option: string) =>
-  `\\b(?:${programs})(?=\\s)(?:[^\\n;|&]|\\\\\\n|[;&](?![\\s&])){0,300}?\\s(?:${option})["']?`;
+  `\\b(?:${programs})(?=\\s)${commandCharacter}{0,300}?\\s(?:${option})["']?`;
+const httpPrograms = "curl|https?|xh|wget";
+const userOption = "-u\\s{0,3}|-[Ua]\\s{1,3}|--(?:proxy-)?user[= ]\\s{0,3}|--auth[= ]\\s{0,3}";
 const password = "([^\\s\"'-][^\\s\"']{3,})";
 /** `curl -u name:…`, `mysql -p…`, `docker login -p …`: what precedes the password, then the password. */
 export const commandShapes: readonly RegExp[] = [
-  `(${programUpTo("curl|https?|xh|wget", "-u\\s{0,3}|-[Ua]\\s{1,3}|--(?:proxy-)?user[= ]\\s{0,3}|--auth[= ]\\s{0,3}")}[^\\s:"'/]{0,100}:)([^\\s"']{4,})`,
+  `(${programUpTo(httpPrograms, userOption)}[^\\s:"'/]{0,100}:)([^\\s"']{4,})`,
   `(${programUpTo("(?:mysql|mariadb)[a-z_-]{0,20}", "-p")})${password}`,
   `(${programUpTo("login", "-p\\s{1,3}")})${password}`,
   `(${programUpTo("sshpass", "-p\\s{0,3}")})${password}`,
   `(${programUpTo("redis-cli", "-a\\s{1,3}")})${password}`,
 ].map((shape) => new RegExp(shape, "g"));
 
+const beforePassword = "(?:login|user|account)[ \\t]{1,9}\\S{1,100}\\s{1,9}|(?:^|\\n)[ \\t]{0,9}";
 /** `login name password …` and a line `password …`, as in .netrc: what precedes the password, then the password. */
-export const netrcShape =
-  /(password(?<=(?:(?:login|user|account)[ \t]{1,9}\S{1,100}\s{1,9}|(?:^|\n)[ \t]{0,9})password)[ \t]{1,9})([^\s"'`<>\\]{4,})(?=\s|$)/g;
+export const netrcShape = new RegExp(`((?<=${beforePassword})password[ \\t]{1,9})(${valuePart}{4,})(?=\\s|$)`, "g");
 
 /** `Bearer …`: scheme, then token. */
 export const bearerShape = /(\bbearer\s{1,9})([A-Za-z0-9._~+/=-]{8,})/gi;
@@ -138,16 +152,38 @@ export const userShape = /((?<=[a-z0-9]):\/\/)([^\s/:@"'`<>]{0,300})(?::([^\s/"'
 export const cookieShape =
   /(\b(?:set-)?cookie["']?\s{0,3}:\s{0,3}["']?)([\w.$-]+=[^;\s"'\\]{4,}(?:;\s?[^;\r\n"'\\]+)*)/gi;
 
-/** Words of which docs make placeholders, such as `your-api-key` or `my_password`. */
-const plainWords =
-  /^(?:your|my|the|an?|some|any|new|old|insert|replace|enter|put|example|sample|test|demo|dummy|fake|foo|bar|user|guest|change|secret|pass(?:word|wd|phrase)?|token|key|api|root|admin|postgres|mysql|mariadb|redis|changeme|string|null|none|undefined|true|false|required|optional)(?:[ _-][a-z]+){0,5}$|^(?:your|my)[a-z]+$/i;
-/** Template syntax, variables, ellipses and names of environment variables. */
-const templates =
-  /^[<{[$%(*@#]|^~?\/(?:$|[a-z._-]+(?:\/|$)|Users\/)|^&(?:#|lt;|quot;)|(?:^|[_-])your[_-]|^(?:abc|0?123|1234)[a-z0-9]{0,3}$|^0123456789|[(){}[\]]|\.{3}|…|x{4}|X{4}|\*{3}|^(?:process|os|config|env|import)\.|^[A-Z]+(?:_[A-Z]+)+$|^[A-Z]{2,12}\d{0,3}_[A-Z]{2,12}$/;
+/** How words begin of which docs make placeholders, such as `your-api-key` or `my_password`. */
+const firstWords = [
+  "your|my|the|an?|some|any|new|old|insert|replace|enter|put|change|changeme",
+  "example|sample|test|demo|dummy|fake|foo|bar|user|guest|root|admin",
+  "secret|pass(?:word|wd|phrase)?|token|key|api|postgres|mysql|mariadb|redis",
+  "string|null|none|undefined|true|false|required|optional",
+].join("|");
 
-/** Whether a value is what docs write in place of a secret: a word, a template, or hardly any different characters. */
+/** What docs write in place of a secret. */
+const placeholders = [
+  new RegExp(`^(?:${firstWords})(?:[ _-][a-z]+){0,5}$`, "i"),
+  /^(?:your|my)[a-z]+$/i,
+  /(?:^|[_-])your[_-]/,
+  // Template syntax, variables and brackets: `<key>`, `$KEY`, `%KEY%`, `key(…)`.
+  /^[<{[$%(*@#]|[(){}[\]]/,
+  // A path.
+  /^~?\/(?:$|[a-z._-]+(?:\/|$)|Users\/)/,
+  // A character reference of HTML.
+  /^&(?:#|lt;|quot;)/,
+  // Characters in their order.
+  /^(?:abc|0?123|1234)[a-z0-9]{0,3}$|^0123456789/,
+  // An ellipsis, or what hides a value.
+  /\.{3}|…|x{4}|X{4}|\*{3}/,
+  // A member in code: `process.env`.
+  /^(?:process|os|config|env|import)\./,
+  // The name of an environment variable.
+  /^[A-Z]+(?:_[A-Z]+)+$|^[A-Z]{2,12}\d{0,3}_[A-Z]{2,12}$/,
+];
+
+/** Whether a value is what docs write in place of a secret, or has hardly any different characters. */
 export const isPlaceholder = (value: string): boolean =>
-  plainWords.test(value) || templates.test(value) || new Set(value).size < 4;
+  placeholders.some((placeholder) => placeholder.test(value)) || new Set(value).size < 4;
 
 /** Whether a token of a known format is one that docs made up, such as `ghp_xxxxxxxx`. */
 export const isMadeUp = (token: string): boolean =>
@@ -168,11 +204,32 @@ export const looksSecret = (value: string): boolean =>
   !isPlaceholder(value) && /[A-Za-z]/.test(value) && (/\d/.test(value) || looksRandom(value));
 
 /** Names before `token` and `key` that make it something else than a secret. */
-const harmlessPrefix =
-  /(?:page|next|prev(?:ious)?|continu(?:e|ation)|cursor|sync|start|end|special|[beupm]os|pad|unk|mask|stop|max|min|num|n|per|total|input|output|prompt|cached?|public|primary|foreign|sort|partition)[_-]?$/i;
-/** `Uint8Array`, `sha256`, `16-byte`, `2026-01-01T00:00:00Z`, `v1.2.3`, and `id=npm` as in `docker build --secret`. */
-const ordinaryValue =
-  /^(?:u?int|big(?:u?int)?|float|utf|base|sha|md|aes|rsa|hmac|ed|x|oauth|str|char|varchar|bytes?|v)-?\d{1,5}(?:[._-]?[A-Za-z]{1,15}|[_-]\d{1,4}){0,3}$|^\d{1,5}-?[a-z]+$|^\d{4}-\d\d-\d\d|^(?:id|type|src|env)=|^v?\d+(?:\.\d+){1,3}$/i;
+const harmlessPrefixes = [
+  // The position in a list.
+  "page|next|prev(?:ious)?|continu(?:e|ation)|cursor|sync",
+  // A token of a language model, and a number of them.
+  "start|end|special|[beupm]os|pad|unk|mask|stop",
+  "max|min|num|n|per|total|input|output|prompt|cached?",
+  // A key that is public, or of a table.
+  "public|primary|foreign|sort|partition",
+];
+const harmlessPrefix = new RegExp(`(?:${harmlessPrefixes.join("|")})[_-]?$`, "i");
+
+const numberedTypes = "u?int|big(?:u?int)?|float|utf|base|sha|md|aes|rsa|hmac|ed|x|oauth|str|char|varchar|bytes?|v";
+/** Values with letters and digits that occur in any code. */
+const ordinaryValues = [
+  // `Uint8Array`, `sha256`.
+  new RegExp(`^(?:${numberedTypes})-?\\d{1,5}(?:[._-]?[A-Za-z]{1,15}|[_-]\\d{1,4}){0,3}$`, "i"),
+  // `16-byte`.
+  /^\d{1,5}-?[a-z]+$/i,
+  // `2026-01-01T00:00:00Z`.
+  /^\d{4}-\d\d-\d\d/,
+  // `v1.2.3`.
+  /^v?\d+(?:\.\d+){1,3}$/i,
+  // `id=npm`, as in `docker build --secret id=npm`.
+  /^(?:id|type|src|env)=/i,
+];
+const isOrdinary = (value: string): boolean => ordinaryValues.some((ordinary) => ordinary.test(value));
 /** `settings.token2`, `args.api_key`. */
 const memberExpression = /^[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,6}$/;
 
@@ -186,7 +243,7 @@ function isIdentifier(value: string): boolean {
 export const isBareSecret = (value: string, name = ""): boolean =>
   value.length >= 8 &&
   looksSecret(value) &&
-  !ordinaryValue.test(value) &&
+  !isOrdinary(value) &&
   !memberExpression.test(value) &&
   (/pass(?:word|wd|phrase)$/i.test(name) || !isIdentifier(value));
 
@@ -219,19 +276,23 @@ export function isNamedSecret({ before, name, separator, value, after }: NamedVa
   const isHeader = separator.includes(":") && /(?:^|[^\w-])x-[\w-]*$/i.test(before);
   if (isHeader) return looksSecret(value);
   const isOption = hasTightSeparator && /(?:^|[^\w-])--[\w-]*$/.test(before);
-  if (isOption) return looksSecret(value) && !ordinaryValue.test(value);
+  if (isOption) return looksSecret(value) && !isOrdinary(value);
   return isBareSecret(value, name);
 }
 
 const certainName = new RegExp(`^${certainNames}$`, "i");
 const possibleName = new RegExp(`(?<before>.{0,30})${possibleNames}$`, "is");
 /** Headers whose value is always a secret. */
-const secretHeader =
-  /^(?:proxy-)?authorization$|^(?:set-)?cookie$|^x-(?:goog-)?api-key$|^(?:x-(?:auth|access|vault)|private)-token$/i;
+const secretHeaders = [
+  /^(?:proxy-)?authorization$/i,
+  /^(?:set-)?cookie$/i,
+  /^x-(?:goog-)?api-key$/i,
+  /^(?:x-(?:auth|access|vault)|private)-token$/i,
+];
 
 /** Whether the value of a property or header is a secret, by its name and looks. */
 export function isSecretProperty(name: string, value: string): boolean {
-  if (secretHeader.test(name)) return true;
+  if (secretHeaders.some((header) => header.test(name))) return true;
   if (certainName.test(name)) return looksSecret(value);
   const match = possibleName.exec(name.slice(-80));
   return match !== null && !harmlessPrefix.test(match.groups?.before ?? "") && isBareSecret(value, name);

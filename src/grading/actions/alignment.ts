@@ -10,8 +10,9 @@ import {
 import { tokensOf } from "./code.ts";
 
 /**
- * What one action has and the other doesn't. `found` null: added; `expected` null: left out. `key`: of a part whose value differs; null: its name
- * differs, or it has none. `after`: the last word of a command before the difference.
+ * How an action that worked differs from one that failed. `found`: what the failed one has; null: nothing. `expected`: what the other one has
+ * there; null: nothing. `key`: of a part whose value differs; null: its name differs, or it has none. `after`: the last word of a command before
+ * the difference.
  */
 export type Difference = {
   role: Role;
@@ -21,16 +22,16 @@ export type Difference = {
   after?: string;
 };
 
-/** Items of a list that are aligned: the time grows with the product of both lists. */
+/** Maximum number of items of a list that are aligned: the time grows with the product of both lengths. */
 const maxItems = 600;
 
 /**
- * Aligns the starts of two lists, like a diff: pairs of the indexes of similar items, in order, with the largest sum of similarities (0 to 1 each). null:
- * the item has no counterpart in the other list.
+ * Aligns the first items of two lists, like a diff: pairs of the indexes of similar items, in order, with the largest sum of similarities (0 to 1
+ * each). null: the other item of the pair has no counterpart.
  */
 function align<T>(allOfA: T[], allOfB: T[], similarity: (a: T, b: T) => number): [number | null, number | null][] {
   const [a, b] = [allOfA.slice(0, maxItems), allOfB.slice(0, maxItems)];
-  // The largest sum for the rests of both lists from each pair of indexes on.
+  // `best[i][j]`: the largest sum of what follows in both lists, from the items `i` and `j` on.
   const best = Array.from({ length: a.length + 1 }, () => new Float64Array(b.length + 1));
   for (let i = a.length - 1; i >= 0; i--)
     for (let j = b.length - 1; j >= 0; j--)
@@ -48,7 +49,7 @@ function align<T>(allOfA: T[], allOfB: T[], similarity: (a: T, b: T) => number):
   return pairs;
 }
 
-/** What pairs of words count that aren't equal: two IDs, a word that contains the other one, and words that start alike. */
+/** How similar words are that aren't equal: two IDs, a word that contains the other one, and words that start alike. */
 const similarityOfIds = 0.9;
 const similarityOfContained = 0.8;
 const similarityOfSameStart = 0.6;
@@ -72,10 +73,8 @@ export function wordSimilarity(a: string, b: string): number {
 /** 0 to 1: how much of two lists of words is aligned. */
 export function listSimilarity(a: string[], b: string[], similarity = wordSimilarity): number {
   if (a.length + b.length === 0) return 1;
-  const sum = align(a, b, similarity).reduce(
-    (all, [i, j]) => all + (i === null || j === null ? 0 : similarity(a[i]!, b[j]!)),
-    0,
-  );
+  let sum = 0;
+  for (const [i, j] of align(a, b, similarity)) if (i !== null && j !== null) sum += similarity(a[i]!, b[j]!);
   return (2 * sum) / (a.length + b.length);
 }
 
@@ -96,7 +95,7 @@ const dataOf = ({ parts }: RequestAction): string[] =>
     role === "query" || role === "field" || role === "body" ? [value.replace(/^"|"$/g, "")] : [],
   );
 
-/** Paths and sent values have something in common from this similarity on, and so do lines of program text. */
+/** Paths, sent values and lines of program text have something in common from this similarity on. */
 const minSimilarity = 0.5;
 
 /** 0 to 1: whether two requests have the same purpose. What they send counts as much as their paths, and twice as much as method or host. */
@@ -188,11 +187,14 @@ function requestDifferences(failed: RequestAction, worked: RequestAction): Diffe
   return [...single, ...named];
 }
 
-/** A body again, from its fields. */
+/** The JSON of a body, made again from its fields. */
 const bodyOf = ({ parts }: RequestAction): string =>
   `{${parts.flatMap(({ role, key, value }) => (role === "field" ? [`"${key}": ${value}`] : [])).join(", ")}}`;
 
-/** Names that only one request has: renamed if they have the same value, if there is one on each side, or if they are similar. Then values. */
+/**
+ * Names that only one of the requests has, then values that differ. Two names are the same one, renamed, if they have the same value, are alike,
+ * or are the only ones of their request.
+ */
 function namedDifferences(role: Part["role"], failed: RequestAction, worked: RequestAction): Difference[] {
   const failedParts = failed.parts.filter((part) => part.role === role);
   const workedParts = worked.parts.filter((part) => part.role === role);
@@ -251,43 +253,56 @@ function headerLine(key: string, value: string): string {
   return `${name}: ${isCredential ? value.replace(/^(\w+ )?.*$/s, "$1…") : value}`;
 }
 
-/** The words that differ, in groups: a group on one side only was added or left out. */
+/** What differs between two commands: words, variables that only the one that worked had, and lines of program text. */
 function commandDifferences(failed: CommandAction, worked: CommandAction): Difference[] {
-  const roleOf = (word: string, at: number): Role => {
-    if (at === 0) return "program";
-    return isOption(word) ? "option" : "operand";
-  };
-  const isCode = (word: string) => word === failed.code || word === worked.code;
-  const pairs = align(failed.words, worked.words, (a, b) =>
-    isCode(a) && isCode(b) ? similarityOfIds : wordSimilarity(a, b),
-  );
-  type Group = { role: Role; found: string[]; expected: string[]; after: string };
-  const groups: Group[] = [];
-  let group: Group | null = null;
-  let after = failed.words[0] ?? "";
-  for (const [i, j] of pairs) {
-    const [word, other] = [i === null ? null : failed.words[i]!, j === null ? null : worked.words[j]!];
-    // Program text is compared by its lines.
-    if (word === other || (word !== null && isCode(word))) {
-      group = null;
-      after = word ?? after;
-      continue;
-    }
-    if (group === null) {
-      group = { role: roleOf(word ?? other!, i ?? j!), found: [], expected: [], after };
-      groups.push(group);
-    }
-    if (word !== null) group.found.push(word);
-    if (other !== null) group.expected.push(other);
-  }
   const textOf = (words: string[]) => words.join(" ") || null;
-  const words = groups.map(({ role, found, expected, after }): Difference => {
-    return { role, key: null, found: textOf(found), expected: textOf(expected), after };
-  });
+  const words = groupsOfOtherWords(failed, worked).map(
+    ({ role, found, expected, after }): Difference => ({
+      role,
+      key: null,
+      found: textOf(found),
+      expected: textOf(expected),
+      after,
+    }),
+  );
   const variables = worked.variables
     .filter((name) => !failed.variables.includes(name))
     .map((name): Difference => ({ role: "variable", key: null, found: null, expected: name }));
   return [...words, ...variables, ...codeDifferences(failed.code, worked.code)];
+}
+
+/** Words in a row that differ. On one side only, they were added or left out. `after`: the last word before them that doesn't differ. */
+type WordGroup = { role: Role; found: string[]; expected: string[]; after: string };
+
+function groupsOfOtherWords(failed: CommandAction, worked: CommandAction): WordGroup[] {
+  // Program text is compared by its lines.
+  const isCode = (word: string) => word === failed.code || word === worked.code;
+  const pairs = align(failed.words, worked.words, (a, b) =>
+    isCode(a) && isCode(b) ? similarityOfIds : wordSimilarity(a, b),
+  );
+  const groups: WordGroup[] = [];
+  let openGroup: WordGroup | null = null;
+  let lastSameWord = failed.words[0] ?? "";
+  for (const [i, j] of pairs) {
+    const [word, other] = [i === null ? null : failed.words[i]!, j === null ? null : worked.words[j]!];
+    if (word === other || (word !== null && isCode(word))) {
+      openGroup = null;
+      lastSameWord = word ?? lastSameWord;
+      continue;
+    }
+    if (openGroup === null) {
+      openGroup = { role: roleOfWord(word ?? other!, i ?? j!), found: [], expected: [], after: lastSameWord };
+      groups.push(openGroup);
+    }
+    if (word !== null) openGroup.found.push(word);
+    if (other !== null) openGroup.expected.push(other);
+  }
+  return groups;
+}
+
+function roleOfWord(word: string, index: number): Role {
+  if (index === 0) return "program";
+  return isOption(word) ? "option" : "operand";
 }
 
 const linesOf = (code: string): string[] =>

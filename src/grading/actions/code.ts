@@ -1,19 +1,25 @@
 import type { Part, RequestAction } from "./action.ts";
 import { toRequest } from "./request.ts";
 
+const dottedName = String.raw`[\p{L}\p{N}_$@]+(?:[.\-/:]+[\p{L}\p{N}_$@]+)*`;
+const doubleQuoted = String.raw`"(?:[^"\\\n]|\\.)*"`;
+const singleQuoted = String.raw`'(?:[^'\\\n]|\\.)*'`;
+const backQuoted = "`(?:[^`\\\\]|\\\\.)*`";
+const token = new RegExp([dottedName, doubleQuoted, singleQuoted, backQuoted, "\\S"].join("|"), "gu");
+
 /** The tokens of program text: names with their dots, strings, and single signs. */
-export const tokensOf = (code: string): string[] =>
-  code.match(
-    /[\p{L}\p{N}_$@]+(?:[.\-/:]+[\p{L}\p{N}_$@]+)*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`|[^\s]/gu,
-  ) ?? [];
+export const tokensOf = (code: string): string[] => code.match(token) ?? [];
 
 const methods = "get|post|put|patch|delete|head|options";
 /** `method: "POST"`, or `"POST"` alone. */
 const namedMethod = new RegExp(`\\bmethod["']?\\s*[:=]\\s*["'\`](\\w+)|["'\`](${methods.toUpperCase()})["'\`]`);
 const methodName = new RegExp(`^(${methods})$`, "i");
+const requestFunctions = `${methods}|fetch|request|open|urlopen|axios|ky|got|URI|Request`;
+const url = "https?://[^\"'`\\s]+";
+const path = "/[\\w{}$:./?=&<>-]+";
 /** An address in quotes, after the call, comma, bracket or equals sign that it belongs to: `axios.post("/v1/parcels"`. */
 const quotedAddress = new RegExp(
-  `(?:\\b(${methods}|fetch|request|open|urlopen|axios|ky|got|URI|Request)\\w*\\s*\\(|[,:=(])\\s*[rfbu]?(["'\`])((?:https?://[^"'\`\\s]+|/[\\w{}$:./?=&<>-]+))\\2`,
+  `(?:\\b(${requestFunctions})\\w*\\s*\\(|[,:=(])\\s*[rfbu]?(["'\`])(${url}|${path})\\2`,
   "gi",
 );
 
@@ -48,9 +54,14 @@ function statementEnd(code: string, from: number): number {
 
 const roles: Record<string, Part["role"]> = { headers: "header", params: "query", query: "query" };
 
-/** `name: "a"`, `"name" => 'a'`, `name=a`, `params={` without a value, or a bracket. */
-const keyOrBracket =
-  /(["']?)([\w$-]+)\1\s*(?:[:=](?![=>])|(?<=["']\s*)=>)\s*((?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|[\w.$-]+)?)|([{[(])|([}\])])/g;
+const quotableKey = String.raw`(["']?)([\w$-]+)\1`;
+/** An arrow only follows a key in quotes: after a name, it starts a function. */
+const assignment = String.raw`(?:[:=](?![=>])|(?<=["']\s*)=>)`;
+/** `name: "a"`, `"name" => 'a'`, `name=a`, `params={` without a value, or a bracket. Groups: quote, key, value, opening and closing bracket. */
+const keyOrBracket = new RegExp(
+  String.raw`${quotableKey}\s*${assignment}\s*((?:${doubleQuoted}|${singleQuoted}|[\w.$-]+)?)|([{[(])|([}\])])`,
+  "g",
+);
 
 /** Keys of object literals and keyword arguments with their values. The key of an object says what those in it are. */
 function keysOf(text: string): Part[] {

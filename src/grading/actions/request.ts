@@ -53,8 +53,11 @@ function formFields(body: string): [string, string][] | null {
 
 /** Options of curl and wget that have a value, as letters and as words. */
 const lettersWithValue = "XHdFuoAebTmwxcKEQrYyzCDPU";
-const wordsWithValue =
-  /^--(request|header|data(-raw|-binary|-urlencode|-ascii)?|json|form(-string)?|user|output|user-agent|referer|cookie(-jar)?|url|upload-file|max-time|connect-timeout|retry(-delay|-max-time)?|write-out|proxy|cacert|cert|key|resolve|method|post-data|body-data|post-file|output-document|timeout|tries)$/;
+const wordsWithValue = new Set(
+  `body-data cacert cert connect-timeout cookie cookie-jar data data-ascii data-binary data-raw data-urlencode form form-string header
+json key max-time method output output-document post-data post-file proxy referer request resolve retry retry-delay retry-max-time
+timeout tries upload-file url user user-agent write-out`.split(/\s+/),
+);
 
 /** `values`: of the options that have some, by `-d` or `--data`. `flags`: the other options. */
 type CommandOptions = { values: Map<string, string[]>; flags: Set<string>; operands: string[] };
@@ -62,23 +65,21 @@ type CommandOptions = { values: Map<string, string[]>; flags: Set<string>; opera
 function optionsOf(words: string[]): CommandOptions {
   const options: CommandOptions = { values: new Map(), flags: new Set(), operands: [] };
   const add = (name: string, value: string) => options.values.set(name, [...(options.values.get(name) ?? []), value]);
-  for (let i = 0; i < words.length; i++) {
-    const word = words[i]!;
+  const rest = [...words];
+  for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
     const [, long, value] = /^(--[\w-]+)(?:=(.*))?$/s.exec(word) ?? [];
     if (long !== undefined) {
       if (value !== undefined) add(long, value);
-      else if (wordsWithValue.test(long)) add(long, words[++i] ?? "");
+      else if (wordsWithValue.has(long.slice(2))) add(long, rest.shift() ?? "");
       else options.flags.add(long);
     } else if (/^-\w/.test(word)) {
       // Letters may share a word, and the value of the last one may follow it: `-sSd name=a`, `-XPOST`.
-      for (let j = 1; j < word.length; j++) {
-        const letter = `-${word[j]}`;
-        if (!lettersWithValue.includes(word[j]!)) options.flags.add(letter);
-        else {
-          add(letter, word.slice(j + 1) || (words[++i] ?? ""));
-          break;
-        }
-      }
+      const letters = [...word].slice(1);
+      const valueIndex = letters.findIndex((letter) => lettersWithValue.includes(letter));
+      const flags = valueIndex < 0 ? letters : letters.slice(0, valueIndex);
+      for (const flag of flags) options.flags.add(`-${flag}`);
+      if (valueIndex >= 0)
+        add(`-${letters[valueIndex]}`, letters.slice(valueIndex + 1).join("") || (rest.shift() ?? ""));
     } else options.operands.push(word);
   }
   return options;
@@ -122,10 +123,12 @@ function curlRequests(words: string[], source: string): RequestAction[] {
   if (all("--json").length > 0) headers.push(["content-type", "application/json"]);
   const body = forms.length > 0 ? forms.join("&") : data.join("&") || null;
   return [...operands.filter(isAddress), ...all("--url")].map((address) => {
-    const url = toAddress(isGet && body !== null ? `${address}${address.includes("?") ? "&" : "?"}${body}` : address);
+    const url = toAddress(isGet && body !== null ? withQuery(address, body) : address);
     return toRequest({ method, url, headers, body: isGet ? null : body }, source);
   });
 }
+
+const withQuery = (address: string, query: string) => `${address}${address.includes("?") ? "&" : "?"}${query}`;
 
 /** An address without its variable host, and with a scheme. */
 function toAddress(word: string): string {

@@ -72,9 +72,13 @@ function samplesOfBlock({ start, code }: Block): Sample[] {
   ];
 }
 
-/** A line with method and target, then lines of headers, then, after an empty line, a body up to an empty line, the next request or the end. */
-const httpMessage =
-  /^[ \t]*(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)[ \t]+(\S+)(?:[ \t]+HTTP\/[\d.]+)?[ \t]*\n?((?:[\w-]+:[^\n]*\n?)*)(?:\n(?=[[{\w])([\s\S]*?)(?=\n\s*\n|\n(?:GET|POST|PUT|PATCH|DELETE)\s|(?![\s\S])))?/gm;
+const requestLine = String.raw`^[ \t]*(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)[ \t]+(\S+)(?:[ \t]+HTTP\/[\d.]+)?[ \t]*\n?`;
+const headerLines = String.raw`((?:[\w-]+:[^\n]*\n?)*)`;
+/** A body ends before an empty line, the next request, or at the end. */
+const bodyEnd = String.raw`\n\s*\n|\n(?:GET|POST|PUT|PATCH|DELETE)\s|(?![\s\S])`;
+const body = String.raw`\n(?=[[{\w])([\s\S]*?)(?=${bodyEnd})`;
+/** A request as an HTTP message. Groups: method, target, headers and body. */
+const httpMessage = new RegExp(`${requestLine}${headerLines}(?:${body})?`, "gm");
 
 /** Requests that are written as HTTP messages, with the range of their characters. */
 function httpMessages(code: string): { action: RequestAction; start: number; end: number }[] {

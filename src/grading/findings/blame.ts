@@ -42,8 +42,17 @@ const minStepSimilarity = { request: 0.8, command: 0.6 };
 /** Share of a command's words from which it repeats a sample. A request repeats one if it is like it at all. */
 const minCopiedShare = 0.7;
 
-/** A failed call with what the agent did to fix it, the pages that it had read before, the status of its last response, and what it was made for. */
-type FailedCall = { recovery: Recovery; facts: Facts; pages: PageText[]; status: number | null; failed: Action[] };
+/** A call that failed, with how the agent recovered. */
+type FailedCall = {
+  recovery: Recovery;
+  facts: Facts;
+  /** The pages that the agent had read before. */
+  pages: PageText[];
+  /** The status of the call's last response; null: it got none. */
+  status: number | null;
+  /** What the call was made for. */
+  failed: Action[];
+};
 
 /** The line of a page, read before, that caused an error; null if the docs didn't cause it. */
 export function blameOf(recovery: Recovery, facts: Facts): Blame | null {
@@ -57,16 +66,20 @@ export function blameOf(recovery: Recovery, facts: Facts): Blame | null {
   return fix === null ? blameWithoutFix(failedCall) : blameByFix(failedCall, fix);
 }
 
-function blameByFix(failedCall: FailedCall, fix: NonNullable<Recovery["fix"]>): Blame | null {
-  const { recovery, facts, failed, status, pages } = failedCall;
-  const worked = actionsDuring(fix, facts);
-  const pairs = failed
-    .flatMap((action) =>
-      worked.map((other) => ({ action, other, similarity: similarityOf(action, other, recovery.message) })),
-    )
+/** The failed actions with those that then worked for the same purpose, the most similar first. */
+function similarPairs(failed: Action[], worked: Action[], message: string) {
+  return failed
+    .flatMap((action) => worked.map((other) => ({ action, other, similarity: similarityOf(action, other, message) })))
     .filter(({ similarity }) => similarity >= minIntentSimilarity)
     .sort((a, b) => b.similarity - a.similarity)
     .map(({ action, other }) => ({ action, other, differences: differencesOf(action, other) }));
+}
+
+/** What differs from the call that worked, or what the agent did before it. */
+function blameByFix(failedCall: FailedCall, fix: NonNullable<Recovery["fix"]>): Blame | null {
+  const { recovery, facts, failed, status, pages } = failedCall;
+  const worked = actionsDuring(fix, facts);
+  const pairs = similarPairs(failed, worked, recovery.message);
   const mayBeMistakes = status === null || !isAboutState(status);
   for (const { action, other, differences } of mayBeMistakes ? pairs : []) {
     const lines = significantDifferences(differences, action, other, failedCall)
@@ -198,31 +211,18 @@ const saysTheSame = (sample: RequestAction, worked: RequestAction): boolean =>
   partOf(sample, "method") === partOf(worked, "method") &&
   (partOf(worked, "path") ?? "").endsWith(partOf(sample, "path") ?? "?");
 
-/** What the agent did in between, if the same call then worked and the docs name no such step. */
+/** Blames a missing step: what the agent did in between, if the same action then worked and the docs name no such step. */
 function missingStep(
   action: Action,
   worked: Action[],
   fix: NonNullable<Recovery["fix"]>,
-  { recovery, facts, pages, status }: FailedCall,
+  failedCall: FailedCall,
 ): Blame | null {
+  const { facts, pages, status } = failedCall;
   // No status: since the same call worked later, what the agent had put in place of placeholders was right.
   const sampleLine = findSample(action, pages, null);
   if (sampleLine === null || isTemporary(status)) return null;
-  const index = worked.findIndex((each) => similarityOf(action, each) === 1);
-  const earlierInFix = worked.slice(0, Math.max(0, index));
-  const failedIds = new Set(facts.failures.map(({ id }) => id));
-  const between = facts.calls.filter(
-    ({ seq, id, tool }) => seq > recovery.call!.seq && seq < fix.seq && !failedIds.has(id) && tool !== "fetch_page",
-  );
-  const isRelated = (step: Action) =>
-    wordsOf(step).some(
-      (word) =>
-        word.length > 2 &&
-        (namesWord(recovery.message, word) || wordsOf(action).some((other) => wordSimilarity(word, other) > 0)),
-    );
-  const changes = between.flatMap((call) => actionsDuring(call, facts)).filter(isChange);
-  // If one thing changed between two equal calls, it made the difference.
-  const steps = [...(changes.length === 1 ? changes : changes.filter(isRelated)), ...earlierInFix.filter(isChange)];
+  const steps = stepsBefore(fix, action, worked, failedCall);
   const samples = pagesReadOf(facts).flatMap((page) => (page.seq < fix.seq ? page.samples : []));
   const isDocumentedStep = (step: Action) => samples.some(({ action: sample }) => isSameStep(sample, step));
   if (steps.length === 0 || steps.length > maxMissingSteps || steps.some(isDocumentedStep)) return null;
@@ -242,10 +242,35 @@ function missingStep(
   };
 }
 
-const isChange = (step: Action): boolean =>
-  step.kind === "command"
-    ? step.changes
-    : step.kind === "request" && !/^(GET|HEAD|OPTIONS)$/.test(partOf(step, "method") ?? "GET");
+/** What may have made the difference between an action that failed and the same one in the call that worked. */
+function stepsBefore(
+  fix: NonNullable<Recovery["fix"]>,
+  action: Action,
+  worked: Action[],
+  { recovery, facts }: FailedCall,
+): Action[] {
+  const failedIds = new Set(facts.failures.map(({ id }) => id));
+  const callsBetween = facts.calls.filter(
+    ({ seq, id, tool }) => seq > recovery.call!.seq && seq < fix.seq && !failedIds.has(id) && tool !== "fetch_page",
+  );
+  const changes = callsBetween.flatMap((call) => actionsDuring(call, facts)).filter(isChange);
+  const isRelated = (step: Action) =>
+    wordsOf(step).some(
+      (word) =>
+        word.length > 2 &&
+        (namesWord(recovery.message, word) || wordsOf(action).some((other) => wordSimilarity(word, other) > 0)),
+    );
+  // If one thing changed between two equal calls, it made the difference.
+  const relatedChanges = changes.length === 1 ? changes : changes.filter(isRelated);
+  const index = worked.findIndex((each) => similarityOf(action, each) === 1);
+  const earlierInFix = worked.slice(0, Math.max(0, index));
+  return [...relatedChanges, ...earlierInFix.filter(isChange)];
+}
+
+function isChange(step: Action): boolean {
+  if (step.kind === "command") return step.changes;
+  return step.kind === "request" && !/^(GET|HEAD|OPTIONS)$/.test(partOf(step, "method") ?? "GET");
+}
 
 /** What an action names: words and variables of a command, or segments of the path and values of a request. */
 function wordsOf(action: Action): string[] {
@@ -274,9 +299,9 @@ function isSameStep(sample: Action, step: Action): boolean {
 const describe = (step: Action): string =>
   step.source !== "" || step.kind !== "request" ? step.source : `${partOf(step, "method")} ${partOf(step, "path")}`;
 
-/** The sample that a failed action repeats as a whole. */
+/** The sample that a failed action repeats as a whole. `status`: of its response, if placeholders may have been filled in wrongly. */
 function findSample(failed: Action, pages: PageText[], status: number | null): CopiedLine | null {
-  const nothing: Difference = {
+  const noDifference: Difference = {
     role: failed.kind === "request" ? "path" : "operand",
     key: null,
     found: null,
@@ -289,16 +314,16 @@ function findSample(failed: Action, pages: PageText[], status: number | null): C
       // What the agent put in place of a placeholder may not exist.
       if (isMissing(status) && sample.action.kind === "request" && hasPlaceholder(sample.action)) continue;
       const isShown = sample.isBlock || sample.action.kind === "request" || sample.action === failed;
-      const score = isShown ? copyScore(failed, sample, nothing) : 0;
+      const score = isShown ? copyScore(failed, sample, noDifference) : 0;
       if (score > (best?.score ?? minScore))
-        best = { score, line: { page, at: sample.start, difference: nothing, found: null, expected: null } };
+        best = { score, line: { page, at: sample.start, difference: noDifference, found: null, expected: null } };
     }
   return best?.line ?? null;
 }
 
 const hasPlaceholder = (request: RequestAction) => segmentsOf(partOf(request, "path") ?? "").some(isPlaceholder);
 
-/** A sample that fails as it stands, and nothing else worked. */
+/** Blames a sample that fails as it stands, if nothing else worked. */
 function blameWithoutFix({ recovery, pages, status, failed }: FailedCall): Blame | null {
   for (const action of failed) {
     const sampleLine = findSample(action, pages, status);
@@ -323,11 +348,11 @@ function failingRequest(action: RequestAction, status: number | null): string | 
   return path !== null && ((isMissing(status) && method === "POST") || isDenial(status)) ? path : null;
 }
 
+const unknown = "unknown|unrecogni[sz]ed|no such|illegal|unexpected|unsupported|invalid|bad";
 /** How programs say that they don't know an option, as opposed to its value. */
-const rejection =
-  /\b(?:unknown|unrecogni[sz]ed|no such|illegal|unexpected|unsupported|invalid|bad) (?:option|argument|flag|switch|parameter)/i;
+const rejection = new RegExp(`\\b(?:${unknown}) (?:option|argument|flag|switch|parameter)`, "i");
 
-/** The option of a command that the program's message rejects. */
+/** The option of a command that the program's message rejects; null: it rejects none. */
 function failingWord(action: Action, message: string): string | null {
   if (action.kind !== "command") return null;
   const lines = message.split("\n").filter((line) => rejection.test(line));

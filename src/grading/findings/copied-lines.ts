@@ -114,7 +114,10 @@ function commandCopyScore(failed: CommandAction, sample: CommandAction, { found,
   return score >= minShare.withoutPart && !hasMissingPart ? score : 0;
 }
 
-/** How much of a sample is in program text that failed: of the line that is wrong there, or of all lines if one is missing there; 0 if not enough. */
+/**
+ * How much of program text that failed is in a sample: of the line that is wrong, or of all lines if one is missing; 0 if that isn't enough to be
+ * copied from it.
+ */
 function codeCopyScore({ code }: CommandAction, sample: string, { found, expected }: Difference): number {
   const sampleLines = sample.split("\n").map((line) => line.trim());
   if (found !== null) return Math.max(...sampleLines.map((line) => lineScore(line, found, expected)));
@@ -128,7 +131,7 @@ function codeCopyScore({ code }: CommandAction, sample: string, { found, expecte
   return share >= minShare.withError ? share : 0;
 }
 
-/** How much of a line is in the program text that failed; 0 if it has nothing that is wrong there. */
+/** How similar a line of a sample is to the line that failed, `found`; 0 if it has nothing of what is wrong there. */
 function lineScore(line: string, found: string, expected: string | null): number {
   const [own, failed, worked] = [tokensOf(line), tokensOf(found), tokensOf(expected ?? "")];
   if (own.length === 0 || own.join(" ") === worked.join(" ")) return 0;
@@ -222,7 +225,7 @@ function pathReplacement(sample: RequestAction, { found, expected }: Difference)
   return { found: path, expected: `/${segments.join("/")}` };
 }
 
-/** The line and how it is with what is missing, if its notation is known; or else only what is missing. */
+/** The line of a sample, and the same line with what is missing in it. If it isn't known where that belongs, only what is missing. */
 function inserted(line: string, { role, expected, after }: Difference, sample: Action): Replacement {
   const text = line.trim().replace(/^[$%❯]\s+/, "");
   // Only a line that begins with the sample has nothing else around it.

@@ -33,25 +33,28 @@ export function findingsOf(facts: Facts): Finding[] {
   return withoutSummaries([...byFingerprint.values()]);
 }
 
-/** Checks of a whole site, each with the remedies of the findings about pages that report the same defect. */
-const summarized: ReadonlyMap<string, RegExp> = new Map([
+/** Checks of a whole site, each with the remedy keys of the findings about single pages that report the same defect. */
+const remediesOfPages: ReadonlyMap<string, RegExp> = new Map([
   ["llms-txt-links-resolve", /^llms-entry-resolves /],
   ["auth-gate-detection", /^(open-access|challenge|auth) /],
   ["bot-protection-interference", /^(open-access|challenge|auth) /],
   ["rendering-strategy", /^(text-without-scripts|has-text|template text-without-scripts) /],
 ]);
 
-/** One finding for a defect that both a check of the site and findings about its pages report: the most severe one, or else of a page. */
+/**
+ * Merges a finding about a whole site and those about its pages that report the same defect: into the one about the site if it is more severe than
+ * all others, else into the most severe one about a page.
+ */
 function withoutSummaries(findings: Finding[]): Finding[] {
   let all = findings;
-  for (const [summaryKey, detailKey] of summarized) {
-    const summary = all.find(({ remedy }) => remedy.key === summaryKey);
-    const details = all.filter(({ remedy }) => detailKey.test(remedy.key));
-    if (summary === undefined || details.length === 0) continue;
-    const worst = worstSeverity(details.map(({ severity }) => severity));
-    const isWorse = severityRank[summary.severity] < severityRank[worst];
-    const target = isWorse ? summary : details.find(({ severity }) => severity === worst)!;
-    const merged = isWorse ? details : [summary];
+  for (const [siteCheck, remedyOfPage] of remediesOfPages) {
+    const ofSite = all.find(({ remedy }) => remedy.key === siteCheck);
+    const ofPages = all.filter(({ remedy }) => remedyOfPage.test(remedy.key));
+    if (ofSite === undefined || ofPages.length === 0) continue;
+    const worst = worstSeverity(ofPages.map(({ severity }) => severity));
+    const isSiteWorse = severityRank[ofSite.severity] < severityRank[worst];
+    const target = isSiteWorse ? ofSite : ofPages.find(({ severity }) => severity === worst)!;
+    const merged = isSiteWorse ? ofPages : [ofSite];
     all = all
       .filter((each) => !merged.includes(each))
       .map((each) => (each === target ? merged.reduce(merge, target) : each));
@@ -153,12 +156,9 @@ function conventionsFinding(site: string, checks: CheckResult[]): Finding {
 }
 
 function checkFinding(check: CheckResult, entry: CheckFriction, severity: Friction["severity"], facts: Facts): Finding {
-  // A page is the same with any fragment. So is a link to a page that doesn't exist.
-  const keepFragment =
-    check.group === "link" ? pageExists(check.subject, facts) : check.group !== "page" && check.group !== "discovery";
   // An unreadable page is one finding, whether it was found on the path, in the survey or by the link check.
   const isPage = readingChecks.has(check.id) && !check.id.endsWith("-entry-resolves");
-  const subject = `${isPage ? "" : `${check.id} `}${normalizeSubject(check.subject, keepFragment)}`;
+  const subject = `${isPage ? "" : `${check.id} `}${normalizeSubject(check.subject, dependsOnFragment(check, facts))}`;
   const address = normalizeUrl(check.subject);
   const requests = [...facts.checkRequests, ...facts.taskRequests].filter(
     (http) => http.id === check.toolId && normalizeUrl(http.url) === address,
@@ -205,9 +205,10 @@ const evidenceOf = (check: CheckResult): Finding["evidence"] => ({
   steps: [],
 });
 
-/** Whether the page of a dead link exists: then its fragment is what is dead, and distinguishes it from other links to the page. */
-function pageExists(address: string, { checkRequests, taskRequests }: Facts): boolean {
-  const page = normalizeUrl(address);
+/** Whether the fragment of a check's subject distinguishes it: not for a page, nor for a link to a page that doesn't exist. */
+function dependsOnFragment({ group, subject }: CheckResult, { checkRequests, taskRequests }: Facts): boolean {
+  if (group !== "link") return group !== "page" && group !== "discovery";
+  const page = normalizeUrl(subject);
   return [...checkRequests, ...taskRequests].some((http) => !hasFailed(http) && normalizeUrl(http.url) === page);
 }
 

@@ -87,11 +87,11 @@ function secondsOf(events: number[], facts: Facts): number | null {
   const callIds = new Set(requests.map((http) => http.id));
   const failedTools = facts.results.filter(({ seq, id, ok }) => seqs.has(seq) && ok === false && !callIds.has(id));
   if (requests.length + failedTools.length === 0) return null;
-  const requestMs = requests.reduce((sum, http) => sum + http.ms, 0);
-  const toolMs = failedTools.reduce((sum, { id, tMs }) => {
-    return sum + tMs - (facts.calls.find((call) => call.id === id)?.tMs ?? tMs);
-  }, 0);
-  return round1((requestMs + toolMs) / 1000);
+  let lostMs = 0;
+  for (const { ms } of requests) lostMs += ms;
+  for (const { id, tMs: endMs } of failedTools)
+    lostMs += endMs - (facts.calls.find((call) => call.id === id)?.tMs ?? endMs);
+  return round1(lostMs / 1000);
 }
 
 /** Model usage between an event of the evidence and the next tool call: the cost of reading it. */

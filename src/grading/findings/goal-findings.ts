@@ -7,6 +7,7 @@ import { pathKinds } from "./finding-kinds.ts";
 
 const goalSubject = ({ goal, goalTerms }: Facts) =>
   `goal ${oneLine(goal ?? goalTerms.toSorted().join(" "), 2000).toLowerCase()}`;
+
 function quoteWords(terms: string[]): string {
   const words = terms.map((term) => `“${oneLine(term, 40)}”`);
   return list(words, 8);
@@ -56,19 +57,26 @@ function farDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
   };
 }
 
+/** What the explorer found in place of an answer, as sentences, each with a space before it; empty: there is nothing to say. */
+function notesOf({ nearest, unseen, missing }: GoalAnswer, facts: Facts) {
+  const missingInSection = missing.filter((word) => !unseen.includes(word));
+  const otherPages = nearest.slice(1).map(({ url }) => pageName(facts, url));
+  const [words, verb] = unseen.length === 1 ? ["word", "appears"] : ["words", "appear"];
+  return {
+    unseen: unseen.length === 0 ? "" : ` The ${words} ${quoteWords(unseen)} never ${verb} in the pages that were read.`,
+    missing:
+      missingInSection.length > 0 && nearest.length > 0 ? ` That section lacks ${quoteWords(missingInSection)}.` : "",
+    others: otherPages.length === 0 ? "" : ` Also close: ${list(otherPages)}.`,
+  };
+}
+
+/** No section clearly answers the goal. */
 function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
   const { nearest, unseen, missing, noOverlap, otherScript, noSample, isCovered } = answer;
   const { goal } = facts;
-  const closest = nearest.length === 0 ? "" : ` Closest: ${nearestSectionOf(answer, facts)}.`;
-  const unseenNote =
-    unseen.length === 0
-      ? ""
-      : ` ${unseen.length === 1 ? `The word ${quoteWords(unseen)} never appears` : `The words ${quoteWords(unseen)} never appear`} in the pages that were read.`;
-  const missingInSection = missing.filter((word) => !unseen.includes(word));
-  const missingNote =
-    missingInSection.length > 0 && nearest.length > 0 ? ` That section lacks ${quoteWords(missingInSection)}.` : "";
-  const others = nearest.slice(1).map(({ url }) => pageName(facts, url));
-  const othersNote = others.length === 0 ? "" : ` Also close: ${list(others)}.`;
+  const nearestSection = nearestSectionOf(answer, facts);
+  const closest = nearest.length === 0 ? "" : ` Closest: ${nearestSection}.`;
+  const notes = notesOf(answer, facts);
   const common = {
     // Nobody saw that the answer is missing: one of the nearest pages, or one that wasn't read, may have it in other words.
     severity: "low" as const,
@@ -94,14 +102,14 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
     return {
       ...common,
       title: "No page contains a word of the goal",
-      description: `The explorer compares words.${unseenNote} The docs may use other words or another language.`,
+      description: `The explorer compares words.${notes.unseen} The docs may use other words or another language.`,
       fix: `Check that the docs answer this goal in the words of its users: ${quoteWords(missing.length > 0 ? missing : unseen)}.`,
       remedy: { key: "goal", title: "Answer the goal in the words of its users" },
     };
   if (noSample)
     return {
       ...common,
-      title: `The closest section has no sample: ${nearestSectionOf(answer, facts)}`,
+      title: `The closest section has no sample: ${nearestSection}`,
       description: `One section contains the words of the goal, but no code sample.${closest}`,
       fix: "Add a code sample to this section.",
       remedy: { key: "goal", title: "Add a code sample to the section about the goal" },
@@ -110,8 +118,8 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
     return {
       ...common,
       category: "other",
-      title: `Possible answer: ${nearestSectionOf(answer, facts)}`,
-      description: `This section contains most of the goal and a sample, but the explorer isn't sure that it is the answer.${missingNote}${unseenNote}${othersNote}`,
+      title: `Possible answer: ${nearestSection}`,
+      description: `This section contains most of the goal and a sample, but the explorer isn't sure that it is the answer.${notes.missing}${notes.unseen}${notes.others}`,
       // The docs need no change because of that.
       owner: "agent",
       remedy: { key: "goal", title: "Check that this section answers the goal" },
@@ -119,7 +127,7 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
   return {
     ...common,
     title: `${pathKinds.unclearAnswer.title}.${closest}`,
-    description: `${count(answer.pages + facts.surveyedPages.length, "page")} read.${closest}${missingNote}${unseenNote}${othersNote}`,
+    description: `${count(answer.pages + facts.surveyedPages.length, "page")} read.${closest}${notes.missing}${notes.unseen}${notes.others}`,
     fix: `Name the goal in the heading of that section.${unseen.length > 0 ? ` Use the words ${quoteWords(unseen)}.` : ""}`,
     remedy: {
       key: "goal",

@@ -210,9 +210,13 @@ const isSameProof = (a: QuotedProof, b: QuotedProof) =>
   a.quote === b.quote ||
   (a.proof.call === b.proof.call && b.proof.values.every((value) => a.proof.values.includes(value)));
 
-/** `https://host/path`, `www.host`, `mailto:a@b`, or a host with a path after it. */
-const address =
-  /(?:[a-z][a-z0-9+.-]*:\/\/|www\.|(?:javascript|data|mailto|file):)\S+|(?<![\w.-])(?:(?:[\w-]+\.)+[a-z]{2,}|(?:\d{1,3}\.){3}\d{1,3})(?::\d+)?[/?#]\S*/giu;
+/** `https://host/path`, `www.host`, `mailto:a@b`. */
+const addressWithScheme = String.raw`(?:[a-z][a-z0-9+.-]*:\/\/|www\.|(?:javascript|data|mailto|file):)\S+`;
+const hostName = String.raw`(?:[\w-]+\.)+[a-z]{2,}`;
+const ipAddress = String.raw`(?:\d{1,3}\.){3}\d{1,3}`;
+/** Without a scheme, only a path after a host shows that it is an address. */
+const hostWithPath = String.raw`(?<![\w.-])(?:${hostName}|${ipAddress})(?::\d+)?[/?#]\S*`;
+const address = new RegExp(`${addressWithScheme}|${hostWithPath}`, "giu");
 
 /** Addresses that one session is searched for. Honest texts of a model have a handful. */
 const maxAddresses = 100;

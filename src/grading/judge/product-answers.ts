@@ -20,28 +20,37 @@ const isRead = ({ method }: Http) => /^GET$/i.test(method);
 const isSuccess = ({ status }: Http) => status !== null && ((status >= 200 && status < 300) || status === 101);
 
 /** A field, parameter or option that asks for no effect, unless it is turned off. */
-const dryRun = /(?:dry[-_]?run|validate[-_]?only|what[-_]?if)["']?\s*[:=](?!\s*["']?(?:false|0|no)\b)/i;
-const dryRunFlag = /(?:^|[\s?&])-*(?:dry[-_]?run|validate[-_]?only|what[-_]?if)(?:[\s&]|$)/i;
+const dryRunName = "(?:dry[-_]?run|validate[-_]?only|what[-_]?if)";
+const dryRunField = new RegExp(`${dryRunName}["']?\\s*[:=](?!\\s*["']?(?:false|0|no)\\b)`, "i");
+const dryRunFlag = new RegExp(`(?:^|[\\s?&])-*${dryRunName}(?:[\\s&]|$)`, "i");
 const apiDescription = /^[\s{]*["']?(?:openapi|swagger)["']?\s*:/;
 
-/** The element of XML and SOAP that says why something failed. */
-const faultElement =
-  /^\s*(?:<\?xml[^>]*>\s*)?(?:<(?:\w+:)?Envelope\b[\s\S]*?)?<(?:\w+:)?(?:error|errors|fault|exception)\b/i;
+const errorNames = ["error", "errors", "fault", "exception"];
+const xmlDeclaration = String.raw`<\?xml[^>]*>\s*`;
+const soapEnvelope = String.raw`<(?:\w+:)?Envelope\b[\s\S]*?`;
+/** An XML or SOAP text whose first element says why something failed. */
+const leadingFault = new RegExp(
+  String.raw`^\s*(?:${xmlDeclaration})?(?:${soapEnvelope})?<(?:\w+:)?(?:${errorNames.join("|")})\b`,
+  "i",
+);
 
 /** A path, operation or field that deletes: `/delete` or `remove_file`, but not `deleted` or `removes`. */
 const deletion = /(?<![\p{L}\p{N}])(?:delete|remove|destroy|purge)(?!d|s\b)/iu;
 
 /** A JSON text, which may be cut, whose first field is an error. */
-const leadingError = /^\s*\{\s*"(?:error|errors|fault|exception)"\s*:\s*(?!null|false|""|\[\s*\]|\{\s*\})\S/i;
+const leadingError = new RegExp(
+  String.raw`^\s*\{\s*"(?:${errorNames.join("|")})"\s*:\s*(?!null|false|""|\[\s*\]|\{\s*\})\S`,
+  "i",
+);
 
 /** Whether a response says in its body that it failed, whatever its status is. */
 function saysFailure(text: string): boolean {
-  if (faultElement.test(text) || leadingError.test(text)) return true;
+  if (leadingFault.test(text) || leadingError.test(text)) return true;
   const json = parseJson(text);
   if (json === null || typeof json !== "object") return false;
   const fields = new Map(Object.entries(json).map(([name, value]) => [lettersAndDigitsOf(name), value]));
   const isFalse = ["ok", "success", "succeeded"].some((name) => fields.get(name) === false);
-  const hasError = ["error", "errors", "fault", "exception"].some((name) => isFilled(fields.get(name)));
+  const hasError = errorNames.some((name) => isFilled(fields.get(name)));
   const isErrorStatus = ["status", "statuscode"].some((name) => {
     const status = Number(fields.get(name));
     return status >= 400 && status < 600;
@@ -102,8 +111,11 @@ export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
     if (text === undefined || isPageForEveryone(http) || apiDescription.test(text)) return [];
     if (saysFailure(text) || saysFailure(http.body ?? "")) return [];
     const requestTexts = [http.url, http.sent ?? "", ...valueTextsIn(calls.get(http.id)?.input)];
-    if ([...requestTexts, text].some((each) => dryRun.test(each)) || requestTexts.some((each) => dryRunFlag.test(each)))
-      return [];
+    // A response may repeat the field.
+    const isDryRun =
+      [...requestTexts, text].some((each) => dryRunField.test(each)) ||
+      requestTexts.some((each) => dryRunFlag.test(each));
+    if (isDryRun) return [];
     return [{ http, text, values: valuesOf(text) }];
   });
   const deletions = requests.filter(isSuccess).flatMap((http) => findDeletion(http, inputOf(http)) ?? []);
