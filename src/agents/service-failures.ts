@@ -168,6 +168,13 @@ export const serviceFailures = {
     remedy: "Simplify the task, or raise the setting and restart the service.",
     button: readLimits,
   },
+  process_limit: {
+    cause: "budget",
+    title: "Process limit reached",
+    subject: "Processes",
+    remedy: "Simplify the task, so that fewer processes run at the same time. No setting raises this limit.",
+    button: editPrompt,
+  },
   session_too_large: {
     cause: "budget",
     title: "Session too large",

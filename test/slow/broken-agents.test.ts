@@ -72,6 +72,7 @@ const muteCases = streams
   .filter((stream) => stream !== "none")
   .map((stream) => [stream, { mode: "mute", stream, work: workOf(stream) }] as const);
 const colored: Case = { mode: "colored", stream: "claude" };
+const forks: Case = { mode: "forks", stream: "claude" };
 const crash: Case = { mode: "crash", stream: "claude" };
 const acpStops = [
   ["refusal", "refused"],
@@ -86,7 +87,7 @@ const acpFaults = [
 const cases: Case[] = [
   ...faultyCases.map((each) => each.case),
   ...[...muteCases, ...acpStops, ...acpFaults].map((each) => each.at(-1) as Case),
-  ...[crash, colored],
+  ...[crash, colored, forks],
 ];
 const idOf = (each: Case) => `fake-${cases.indexOf(each)}`;
 
@@ -213,6 +214,12 @@ test.each(acpFaults)(
   },
   300_000,
 );
+
+test("an agent that starts too many processes fails with their limit", async () => {
+  const { run, endings } = await attemptsOf(forks);
+  expect(endings).toEqual(["resource_limit"]);
+  expect(run.failure).toMatchObject({ code: "process_limit", cause: "budget", subject: "1024" });
+}, 300_000);
 
 test("an agent that colors its lines is read", async () => {
   const { run, endings, sessions } = await attemptsOf(colored);

@@ -234,7 +234,7 @@ describe("a coding agent", () => {
     [
       "memory",
       { env: { EVALD_AGENT_MEMORY_MB: "1024" } },
-      /^budget: fake reached its limit of 1073741824 bytes \(memory\)/,
+      /^budget: fake reached its limit of 1024 MiB of memory/,
     ],
     ["model", { model: "unauthorized" }, /^credentials: openai-compatible rejected the API key \(401\)/],
     ["model", { model: "payment" }, /^credentials: openai-compatible requires payment \(402\)/],

@@ -248,6 +248,7 @@ const elsewhere: { [Code in FailureCode]?: string | null } = {
   server_cost_limit: "slow/spending",
   prompt_limit: "slow/machine-failures",
   server_limit: "slow/machine-failures",
+  process_limit: "slow/broken-agents",
   session_too_large: "slow/child",
   no_worker: "slow/workers",
   worker_lost: "slow/workers",

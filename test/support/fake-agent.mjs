@@ -238,6 +238,12 @@ const modes = {
     const kept = [];
     for (;;) kept.push(Buffer.alloc(16 * 1024 * 1024, 1));
   },
+  /** Starts processes until it may start no more. */
+  async forks() {
+    await work();
+    spawnSync("perl", ["-e", "while (defined($child = fork)) { $child or sleep 100 }"], { timeout: 20_000 });
+    process.exit(1);
+  },
   async acp() {
     const lines = createInterface({ input: process.stdin });
     const send = (message) => say({ jsonrpc: "2.0", ...message });

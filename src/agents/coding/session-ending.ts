@@ -4,6 +4,7 @@ import { asksForLogin, asksQuestion, codeOfCall, type EndingName, endingOfCall, 
 import type { FailedCode } from "../failure.ts";
 import type { Ending } from "../goal-checks.ts";
 import { messageIn } from "../model-errors.ts";
+import type { LimitHit } from "../sandbox/bounds.ts";
 import type { ProgramResult } from "./agent-output.ts";
 import { type Printed, textsOf } from "./printed.ts";
 import { type ModelRecord, wasCut } from "./record.ts";
@@ -95,26 +96,32 @@ function toFailure(end: SessionEnd, { reporter, result }: EndedSession): AgentFa
   const { failure } = endings[ending];
   const detail = `${describe(reporter.preset.name, end, result)}${describePrinted(reporter.printed)}`;
   if (failure === null) throw new Error(`A session with the ending ${ending} is always graded.`);
-  return toAgentFailure(ending as FailingEnding, detail, { code: end.code, ...subjectOf(end, result) });
+  return toAgentFailure(ending as FailingEnding, detail, { code: end.code, ...reachedLimitOf(end, result) });
 }
 
-/** The limit that a session reached in its sandbox, if that ended it. */
-function subjectOf({ ending }: SessionEnd, { limit }: ProgramResult): { subject?: keyof Limits } {
+/** The limit of its sandbox that ended a session, if one did. */
+function reachedLimitOf({ ending }: SessionEnd, { limit }: ProgramResult): { code?: FailedCode; subject?: string } {
   if (limit === null || (ending !== "out_of_memory" && ending !== "resource_limit")) return {};
-  return limit.limit === "memory" ? { subject: "memoryBytes" } : { subject: "workspaceBytes" };
+  switch (limit.limit) {
+    case "memory":
+      return { subject: "memoryBytes" satisfies keyof Limits };
+    case "workspace_bytes":
+      return { subject: "workspaceBytes" satisfies keyof Limits };
+    case "processes":
+      return { code: "process_limit", subject: String(limit.value) };
+  }
 }
 
 /** The end as a sentence: with a period if a session that ends so may be graded, without one as the detail of a failure. */
 function describe(name: string, { ending, reason }: SessionEnd, { exitCode, limit, hasReportedEnd }: ProgramResult) {
   const about = reason === null ? "" : `: ${messageIn(reason).replace(/\.$/, "").slice(0, maxReasonChars)}`;
   const exit = hasReportedEnd ? "ended" : `exited with code ${exitCode}`;
-  const size = limit && `${limit.value} ${limit.unit} (${limit.limit})`;
   switch (ending) {
     case "run_limit":
       return `The run reached a limit${about}.`;
     case "out_of_memory":
     case "resource_limit":
-      return `${name} reached its limit of ${size} and was stopped`;
+      return `${name} reached its limit${limit === null ? "" : ` of ${inWords(limit)}`} and was stopped`;
     case "refused":
       return `The model refused to answer${about}.`;
     case "output_limit":
@@ -138,6 +145,11 @@ function describe(name: string, { ending, reason }: SessionEnd, { exitCode, limi
     default:
       return `${name} stopped with an error${about}`;
   }
+}
+
+function inWords({ limit, value }: LimitHit): string {
+  if (limit === "processes") return `${value} processes`;
+  return `${Math.floor(value / 1024 ** 2)} MiB ${limit === "memory" ? "of memory" : "in its workspace"}`;
 }
 
 /** The end of what the agent printed besides its stream. */
