@@ -11,8 +11,9 @@ import { signedIn } from "./support/people.ts";
 const bearer = (key: string) => ({ headers: { authorization: `Bearer ${key}` } });
 
 /** Two organizations, with a prompt of each, and the key of an operator. */
-async function setUp() {
+async function setUp(now?: () => number) {
   const app = testApp({
+    ...(now && { now }),
     agents: { other: { ...instantAgent, describe: () => ({ ...instantAgent.describe(), id: "other" }) } },
   });
   const { ctx } = app.service;
@@ -149,6 +150,17 @@ describe("a pause", () => {
     expect(await waits()).toEqual([null, null]);
     expect((await ask("GET", "/api/v1/queue")).body).toMatchObject({ waiting: 2, paused: 0, pauses: [] });
   });
+});
+
+test("a second pause keeps the time of the first, and returns what is stored", async () => {
+  let time = Date.parse("2026-11-27T12:00:00Z");
+  const { ask } = await setUp(() => time);
+  const pause = { kind: "agent", subject: "explorer" };
+  const first = (await ask("POST", "/api/v1/queue/pauses", { ...pause, reason: "upgrade" })).body;
+  time += 60_000;
+  const second = (await ask("POST", "/api/v1/queue/pauses", { ...pause, reason: "repair" })).body;
+  expect(second).toEqual({ ...first, reason: "repair" });
+  expect((await ask("GET", "/api/v1/queue")).body.pauses).toEqual([second]);
 });
 
 describe("the page of the queue", () => {

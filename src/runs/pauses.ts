@@ -55,15 +55,16 @@ export function holdIfPaused(ctx: Context, tx: Tx, run: PausableRun): void {
  */
 export async function pauseRuns(ctx: Context, key: PauseKey, reason: string | null, by: string): Promise<PauseRow> {
   const { subject, name } = toSubject(ctx, key);
-  const row = { kind: key.kind, subject, reason, pausedBy: by, createdAt: ctx.now() };
   return await ctx.commit((tx) => {
-    tx.insert(pauses)
-      .values(row)
+    const pause = tx
+      .insert(pauses)
+      .values({ kind: key.kind, subject, reason, pausedBy: by, createdAt: ctx.now() })
       .onConflictDoUpdate({ target: [pauses.kind, pauses.subject], set: { reason, pausedBy: by } })
-      .run();
-    for (const run of listJobs(tx, "queued", row)) holdIfPaused(ctx, tx, run);
-    recordAudit(ctx, orgIn(row), "queue.paused", { id: subject, name: `${key.kind} ${name}` });
-    return row;
+      .returning()
+      .get();
+    for (const run of listJobs(tx, "queued", pause)) holdIfPaused(ctx, tx, run);
+    recordAudit(ctx, orgIn(pause), "queue.paused", { id: subject, name: `${key.kind} ${name}` });
+    return pause;
   });
 }
 
