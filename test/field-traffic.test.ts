@@ -296,6 +296,11 @@ describe("counts of access logs in the service", () => {
     expect((await send({ log: log(4), pages: [page] })).status).toBe(400);
   });
 
+  test("name the field that is wrong", async () => {
+    const pages = [pageOf("/docs/a"), pageOf("/docs/b", { markdown: 11 })];
+    expect((await send({ log: log(4), pages })).body.detail).toStartWith("Invalid pages.1.markdown: ");
+  });
+
   test("are sent with a key that can do nothing else", async () => {
     const { key } = createKey(service.ctx, a.org, "Logs", { scopes: ["report_traffic"] });
     expect((await send({ log: log(5), pages: [] }, key)).status).toBe(201);

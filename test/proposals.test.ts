@@ -346,6 +346,16 @@ describe("pages of proposals", () => {
   });
 });
 
+test("a skill without a description is refused, and the error names the field of its text", async () => {
+  const files = [
+    { name: "guide.md", text: "# Guide" },
+    { name: "SKILL.md", text: "# Keys" },
+  ];
+  const body = { docsUrl: "https://docs.test/", files };
+  const refused = await newApp().send("POST", "/api/v1/proposals", { body });
+  expect([refused.status, refused.body.detail]).toEqual([400, expect.stringMatching(/^Invalid files\.1\.text: /)]);
+});
+
 test("tasks come from the description of a skill, and an experiment says which prompts did", async () => {
   const description =
     "Stores files. Use when the user wants to upload a file to a bucket, delete old buckets, or restore a folder. Do not use it to copy local files.";

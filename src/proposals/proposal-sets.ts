@@ -80,7 +80,7 @@ function checkRequest(ctx: Context, org: OrgId, request: ProposalRequest): void 
     const objection = objectionToAddress(ctx, url);
     if (objection) throw invalidField(field, objection);
   }
-  for (const [index, { name, text }] of files.entries()) if (isSkillFile(name)) checkSkill(`files/${index}/text`, text);
+  for (const [index, { name, text }] of files.entries()) if (isSkillFile(name)) checkSkill(`files.${index}.text`, text);
   if (files.reduce((chars, { text }) => chars + text.length, 0) > maxFileChars)
     throw invalidField("files", `all texts together must have at most ${maxFileChars} characters`);
   if (model === undefined && maxUsd !== undefined)

@@ -23,7 +23,7 @@ export const firstMonthKept = (nowMs: number): string => {
 /** Stores the counts of an access log. Those of a log that was stored before replace the earlier ones. Throws bad_request for impossible counts. */
 export function storeTraffic(ctx: Context, org: OrgId, { log, pages }: FieldTrafficInput): ReceivedTraffic {
   pages.forEach(({ reads, markdown }, i) => {
-    if (markdown > reads) throw invalidField(`pages/${i}/markdown`, "must be at most reads");
+    if (markdown > reads) throw invalidField(`pages.${i}.markdown`, "must be at most reads");
   });
   const rows = pages.map(({ url, ...counts }) => ({ ...counts, orgId: org, log, page: pageKey(url) }));
   transaction(ctx.db, (tx) => {
