@@ -542,6 +542,10 @@ describe("a badge", () => {
       message: "B+ (88 of 100) · 1 run · 2026-11-22 (outdated)",
       color: gray,
     });
+    // The day is that of the report without a score.
+    const unmeasured = { ...tested, score: null, grade: null, nullNotice: "none", outcome: "excluded" } as const;
+    evaluation(exact.app, exact.prompt.id, [unmeasured]);
+    expect(await exact.shields()).toMatchObject({ message: "Not measured · 2026-12-23", color: gray });
     const docs = badged([docsOnly]);
     expect(await docs.shields()).toMatchObject({
       message: "Docs 93 · Goal not tested · 1 run · 2026-11-22",

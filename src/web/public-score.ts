@@ -15,7 +15,7 @@ export type PublicScore = {
   scope: Scope;
   outcome: LatestResults["outcome"];
   runs: number;
-  /** `2026-11-21` */
+  /** Of the report that it is about: `2026-11-21`. */
   day: string;
   isStale: boolean;
   /** From a single run of an agent whose runs differ. */
@@ -29,17 +29,17 @@ export function toPublicScore(
   now: number,
   timeZone: string,
 ): PublicScore {
-  const point = latest.points.at(-1);
-  const scoredAt = point?.at ?? latest.at;
+  // If the newest report has no score, the last point is of an earlier evaluation.
+  const point = latest.score === null ? undefined : latest.points.at(-1);
+  const reportedAt = point?.at ?? latest.at;
   const { scope, outcome } = latest;
   const common = {
     scope,
     outcome,
-    day: Temporal.Instant.from(scoredAt).toZonedDateTimeISO(timeZone).toPlainDate().toString(),
-    isStale: now - Date.parse(scoredAt) > staleMs,
+    day: Temporal.Instant.from(reportedAt).toZonedDateTimeISO(timeZone).toPlainDate().toString(),
+    isStale: now - Date.parse(reportedAt) > staleMs,
   };
-  // If the newest report has no score, the last point is of an earlier evaluation.
-  if (latest.score === null || !point) return { ...common, score: null, grade: null, runs: 0, isSingle: false };
+  if (!point) return { ...common, score: null, grade: null, runs: 0, isSingle: false };
   const score = Math.round(point.score * 10) / 10;
   const grade = scope === "goal" ? gradeLetter(score) : null;
   return { ...common, score, grade, runs: point.runs, isSingle: point.runs === 1 && !isDeterministic };
