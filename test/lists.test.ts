@@ -6,6 +6,7 @@ import { createPrompt } from "../src/prompts/prompts.ts";
 import { createProvider } from "../src/providers/providers.ts";
 import { setReportStatus } from "../src/reports/reports.ts";
 import { listRunPage } from "../src/runs/lists.ts";
+import type { EvalRequestInput } from "../src/runs/requests.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { evaluation, niceGrade, runWithReport } from "./support/reports.ts";
@@ -125,6 +126,17 @@ test("items of a preview are marked", async () => {
   expect(await marks(`/compare?slugs=${live?.slug},${run?.slug}`)).toBe(1);
   expect(await marks(`/evals/${live?.evalRequestId}`)).toBe(0);
   setReportStatus(app.service.ctx, app.a.org, run?.slug ?? "", "archived");
+});
+
+test("runs and reports with edited docs are marked, and those of a changed prompt are not", async () => {
+  const edits = { hidden: ["https://docs.example.com/a"], replacements: [] };
+  const requests: Partial<EvalRequestInput>[] = [{ edits }, { changes: { without: ["skills"] } }];
+  const ended = requests.map((more) => evaluation(app, prompts[0] ?? "", [niceGrade], more)[0]);
+  const marks = async (path: string) => (await page(path)).split('data-edited="true"').length - 1;
+  for (const path of ["/runs", "/reports"]) expect([path, await marks(path)]).toEqual([path, 1]);
+  const ofEvals = ended.map((run) => marks(`/evals/${run?.evalRequestId}`));
+  expect(await Promise.all(ofEvals)).toEqual([1, 0]);
+  for (const run of ended) setReportStatus(app.service.ctx, app.a.org, run?.slug ?? "", "archived");
 });
 
 test("an evaluation lists its runs", async () => {

@@ -50,7 +50,7 @@ export type RunSort = Sort<(typeof runSortColumns)[number]>;
 
 const title = sql<string>`coalesce(json_extract(${runs.task}, '$.title'), substr(json_extract(${runs.task}, '$.text'), 1, 200))`;
 
-const docsVariant = sql<DocsVariant>`case when ${runs.editsDigest} is not null then 'edited' when ${runs.urlMap} <> '{}' then 'preview' end`;
+const docsVariant = sql<DocsVariant>`case when json_extract(${runs.task}, '$.edits') is not null then 'edited' when ${runs.urlMap} <> '{}' then 'preview' end`;
 
 const columns = {
   runId: runs.id,
