@@ -28,7 +28,6 @@ const proposalReasons = [
   "skill",
   "model",
   "guessed_url",
-  "failed_search",
   "field_report",
   "field_traffic",
 ] as const;
