@@ -212,3 +212,13 @@ test("commands and tools become tasks that don't name them", () => {
   ]);
   expect(proposals[0]!.source.line).toBe(2);
 });
+
+test("a section that names a key or token, also as an environment variable, needs a secret", () => {
+  const section = (text: string) =>
+    page("guide/upload.md", `# Uploads\n\n## Upload a file to a bucket\n\n${text}\n${sample}`);
+  const needsOf = (text: string) => proposeTasks(sourceOf({ pages: [section(text)] })).proposals[0]?.needs;
+  expect(needsOf("Set ACME_TOKEN first.")).toEqual(["secret"]);
+  expect(needsOf("Set ACME_API_KEY first.")).toEqual(["secret"]);
+  expect(needsOf("Pass an access token.")).toEqual(["secret"]);
+  expect(needsOf("Pass a name.")).toEqual([]);
+});

@@ -54,7 +54,7 @@ function createPromptOf(
   edit: Edit | undefined,
   { targetProviderId, mcpUrl }: { targetProviderId: string | undefined; mcpUrl: string | undefined },
 ): string {
-  // Only a person who changes a text writes variables.
+  // Braces are variables only in a text that a person has edited.
   const textOf = (field: "text" | "endGoal") => {
     const edited = edit?.[field] ?? proposal[field];
     return edited === proposal[field] ? withoutVariables(edited) : edited;
@@ -76,5 +76,5 @@ function createPromptOf(
   return createPrompt(ctx, org, input, { basis }).id;
 }
 
-/** Docs may quote braces, which are no variables of the prompt. */
+/** A text whose braces are escaped: those that docs show are no variables of the prompt. */
 const withoutVariables = (text: string): string => text.replace(/(?<!\\)\{\{/g, "\\{{");

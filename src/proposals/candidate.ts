@@ -1,4 +1,5 @@
 import { capitalize } from "../grading/text.ts";
+import { anyWordOf } from "./patterns.ts";
 import { overlapOf, type Phrase } from "./phrases.ts";
 import type { DropReason, ProposalSource, TaskProposal } from "./proposal.ts";
 
@@ -8,40 +9,49 @@ export type Candidate = { proposal: TaskProposal; score: number; isWeak?: boolea
 /** Counts candidates that are dropped. */
 export type Drop = (reason: DropReason) => void;
 
-/** A goal that shares more of its words with the quoted text is in the docs' own words. */
+/** The share of its words that a goal may have in common with the quoted text. Above, it is in the docs' own words. */
 export const maxOwnWords = 0.6;
 
-const cleanup =
-  /^(delete|remove|uninstall|revoke|purge|prune|clean|clear|unsubscribe|drop|shut down|discard|reset|cancel)\b/;
-const onboarding =
-  /^(install|set up|authenticate|connect|create (an?|your) (new )?(project|app|application|account|repository|client)\b)/;
-const errors = /\b(errors?|exceptions?|fail\w*|retry|retries|timeouts?|recover|debug|invalid|reject)\b/;
-/** What costs money, destroys what others have or writes to people. */
-const delicate =
-  /\b(buy|purchase|order|pay|charge|refund|invite|e-?mails?|sms|text messages?|newsletter|notify|tweet|post to)\b|\b(delete|remove|purge|drop|erase)\b.*\b(users?|accounts?|members?|customers?|databases?|organi[sz]ations?|production|buckets?)\b/i;
+const payments = anyWordOf(/buy|purchase|order|pay|charge|refund/);
+const messages = anyWordOf(/invite|e-?mails?|sms|text messages?|newsletter|notify|tweet|post to/);
+const destruction = anyWordOf(/delete|remove|purge|drop|erase/);
+const belongings = anyWordOf(/users?|accounts?|members?|customers?|databases?|organi[sz]ations?|production|buckets?/);
+const destructionOfBelongings = new RegExp(`${destruction.source}.*${belongings.source}`, "i");
+/** What costs money, writes to people or destroys what others have. */
+const delicate = [payments, messages, destructionOfBelongings];
 
-/** What a person must provide, by the task and the text that it rests on. */
-export function needsOf(task: string, basis: string): TaskProposal["needs"] {
+const account = anyWordOf(/sign up|create an account|your account|dashboard/);
+const secret = anyWordOf(/api[ _-]?keys?|access tokens?|client[ _-]secret|\w+_TOKEN|\w+_API_KEY|bearer/);
+
+/** What a person must provide, by the task and what the docs say about it. */
+export function needsOf(task: string, docsText: string): TaskProposal["needs"] {
   const needs: TaskProposal["needs"] = [];
-  if (/\b(sign up|create an account|your account|dashboard)\b/i.test(basis)) needs.push("account");
-  if (/\b(api[ _-]?keys?|access tokens?|client[ _-]secret|_TOKEN\b|_API_KEY\b|bearer)\b/i.test(basis))
-    needs.push("secret");
-  if (delicate.test(task)) needs.push("approval");
+  if (account.test(docsText)) needs.push("account");
+  if (secret.test(docsText)) needs.push("secret");
+  if (delicate.some((pattern) => pattern.test(task))) needs.push("approval");
   return needs;
 }
 
+const cleanup =
+  /^(delete|remove|uninstall|revoke|purge|prune|clean|clear|unsubscribe|drop|shut down|discard|reset|cancel)\b/;
+const onboarding = [
+  /^(install|set up|authenticate|connect)/,
+  /^create (an?|your) (new )?(project|app|application|account|repository|client)\b/,
+];
+const errors = /\b(errors?|exceptions?|fail\w*|retry|retries|timeouts?|recover|debug|invalid|reject)\b/;
+
 /** The kind of task, as a tag. */
-const tagOf = (task: string): string => {
+function tagOf(task: string): string {
   const text = task.toLowerCase();
   if (cleanup.test(text)) return "cleanup";
-  if (onboarding.test(text)) return "onboard";
+  if (onboarding.some((pattern) => pattern.test(text))) return "onboard";
   return errors.test(text) ? "errors" : "core";
-};
+}
 
 /** `text`: what the docs say about the task. */
 type Basis = Pick<TaskProposal, "source" | "why"> & { text: string };
 
-/** What is set up belongs to the product rather than is done with it. */
+/** Verbs of what is done for the product rather than with it: "Set up alerts for Acme". */
 const preparation = /^(set up|configure|enable|disable|activate|customize|extend)$/;
 
 /** What a task ends with to name the product, such as ` with Acme`; empty if it names it already. */
@@ -80,8 +90,8 @@ export function toProposal(phrase: Phrase, { product, docsUrl }: ProposalSource,
 }
 
 /**
- * Whether a text has a name, with the same capitals, because some products are called like what they are about, such as Requests. Blanks may be
- * left out.
+ * Whether a text has a name, also without its blanks. The capitals must be the same, because some products are called like what they are about,
+ * such as Requests.
  */
 export const isNamedIn = (name: string, text: string): boolean =>
   [name, name.replaceAll(" ", "")].some((each) => ` ${text} `.replaceAll(/[“”"'’,.]/g, " ").includes(` ${each} `));

@@ -3,8 +3,15 @@ import { type Candidate, type Drop, needsOf, toProposal } from "./candidate.ts";
 import { isClear, type Phrase, toPhrase } from "./phrases.ts";
 import type { HelpText, ProposalSource } from "./proposal.ts";
 
-/** A line of help about a command: its name, and a sentence. */
-const commandLine = /^\s{1,12}([a-z][\w:.-]{1,30})(?:[ ,|<[][^A-Z]{0,40}?)?(?:\s{2,}|\s+[-–—]\s+)([A-Z][^.]{6,120})/;
+const commandName = /([a-z][\w:.-]{1,30})/;
+/** Such as ` <file>` or `, rm`. */
+const argumentsOrAlias = /(?:[ ,|<[][^A-Z]{0,40}?)?/;
+const blanksOrDash = /(?:\s{2,}|\s+[-–—]\s+)/;
+const sentenceStart = /([A-Z][^.]{6,120})/;
+/** A line of help about a command. The groups are its name and a sentence. */
+const commandLine = new RegExp(
+  `^\\s{1,12}${[commandName, argumentsOrAlias, blanksOrDash, sentenceStart].map(({ source }) => source).join("")}`,
+);
 
 /** A line that continues the sentence of the line before it. */
 const continuation = /^\s{10,}(\S.*)/;
@@ -23,7 +30,7 @@ function commandsOf({ url, text, command }: HelpText, source: ProposalSource, dr
     if (phrase === null) return [];
     const basis = { source: { url, line: index + 1, quote: line.trim() }, why: "command" as const };
     const proposal = toProposal(phrase, source, { ...basis, text: description });
-    // Of two commands, help shows the more important one first.
+    // Help shows the more important commands first, so a command loses a little for each line before it.
     const score = 3 - index / 1000;
     return [{ proposal: { ...proposal, hints: [`The docs name ${command} ${name}.`] }, score }];
   });
@@ -62,7 +69,7 @@ function candidateOfTool(
   ];
 }
 
-/** The task that a description says first: further objects in it are alternatives. One that isn't clear is dropped; then null. */
+/** The task that a description names first, without alternatives to its object. null: it names no clear one, which is counted as dropped. */
 function phraseOf(description: string, drop: Drop): Phrase | null {
   const [first = ""] = description.split(/,\s|\s+or\s/);
   const phrase = toPhrase(first, () => true) ?? thirdPersonPhrase(first);
@@ -75,7 +82,7 @@ function phraseOf(description: string, drop: Drop): Phrase | null {
 export function thirdPersonPhrase(text: string): Phrase | null {
   const [first = "", ...rest] = text.split(" ");
   if (!first.endsWith("s")) return null;
-  // Of "copies", "creates" and "pushes".
+  // For "copies", "creates" and "pushes".
   for (const verb of [first.replace(/ies$/i, "y"), first.replace(/s$/i, ""), first.replace(/es$/i, "")]) {
     const phrase = toPhrase([verb, ...rest].join(" "), () => true);
     if (phrase !== null) return phrase;

@@ -58,7 +58,7 @@ const listFieldReports = (ctx: Context, org: OrgId): Demand[] =>
 
 /** Pages that agents outside read or asked for, and that no run has read. */
 function listReadOutside(ctx: Context, org: OrgId, { docsUrl }: ProposalSource, { pages }: DocsMap): Demand[] {
-  // The URLs of traffic are keys of pages.
+  // Traffic has page keys as its URLs.
   const readPages = new Set(pages.map(({ url }) => pageKey(url)));
   return listTrafficOf(ctx, org, docsUrl)
     .filter(({ url }) => !readPages.has(url))

@@ -1,11 +1,18 @@
 import { plainText } from "../agents/markdown-links.ts";
 import { type Candidate, isNamedIn } from "./candidate.ts";
+import { anyOf } from "./patterns.ts";
 import { isClear, nameTest, type Phrase, toPhrase } from "./phrases.ts";
 import { listPages, type ProposalPage, type ProposalSource } from "./proposal.ts";
 
-/** Such as `pip install -U "acme[async]"`: the whole, its manager, the options, and the name of the package. */
-const command =
-  /(?:^|[\s`$])((npm (?:i|install|add)|pnpm add|yarn add|bun add|pip3? install|uv add|uv tool install|pipx install|brew install|cargo install|gem install)((?: -{1,2}[\w-]+)*) ["']?(@?[\w./-]+)(?:\[[\w,]*\])?["']?)(?=[\s`]|$)/;
+const javaScriptManagers = /npm (?:i|install|add)|pnpm add|yarn add|bun add/;
+const pythonManagers = /pip3? install|uv add|uv tool install|pipx install/;
+const otherManagers = /brew install|cargo install|gem install/;
+const manager = `(?<manager>${anyOf(javaScriptManagers, pythonManagers, otherManagers)})`;
+const options = "(?: -{1,2}[\\w-]+)*";
+/** The name with its extras, such as `"acme[async]"`. */
+const packageName = `["']?(?<name>@?[\\w./-]+)(?:\\[[\\w,]*\\])?["']?`;
+/** A command that installs a package, such as `pip install -U "acme[async]"`. `quote` is the whole command. */
+const installCommand = new RegExp(`(?:^|[\\s\`$])(?<quote>${manager}${options} ${packageName})(?=[\\s\`]|$)`);
 
 /** What proves that a package is installed, by its package manager. */
 const proofs: [RegExp, (name: string) => string][] = [
@@ -35,10 +42,10 @@ export function installCandidate(source: ProposalSource): Candidate | null {
   return best === undefined ? null : toCandidate(source, best);
 }
 
-/** The page that shows the product first, by its title. */
+/** Titles of pages that show the first use of the product. */
 const firstUse = /^(quick-? ?start|getting started|first steps|tutorial|usage)\b/i;
 
-/** What comes later is no first use. */
+/** Headings of such a page that may be about the first use. */
 const maxFirstHeadings = 4;
 
 /** The first thing that the docs do with the product, if a heading says it. */
@@ -57,7 +64,7 @@ type Install = { url: string; line: number; quote: string; manager: string; name
 
 function findInstall({ url, markdown }: ProposalPage, product: string): Install | null {
   for (const [index, line] of markdown.split("\n").entries()) {
-    const [, quote, manager, , name] = command.exec(line.slice(0, 500)) ?? [];
+    const { quote, manager, name } = installCommand.exec(line.slice(0, 500))?.groups ?? {};
     if (quote && manager && name && baseNameOf(name) === baseNameOf(product))
       return { url, line: index + 1, quote, manager, name };
   }

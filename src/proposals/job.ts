@@ -64,7 +64,7 @@ async function makeProposals(ctx: Context, host: RunHost, lease: Lease, stop: Ab
   const { request } = row;
   const org = row.orgId as OrgId;
   const count = request.count ?? defaultProposals;
-  // These load a package that reads pages, which takes long.
+  // Imported only when a job runs: these load a package that reads pages, which takes long.
   const { readSource, toSource } = await import("./reading.ts");
   const { tryChecks } = await import("./check-trials.ts");
   const startedAt = ctx.monotonicNow();

@@ -40,9 +40,9 @@ const maxAnswers = 5 * maxProposals;
 export type ModelObjection = { index: number; reason: DropReason };
 
 /**
- * The proposals of a model that hold: their quote stands on their page, they start elsewhere, they don't repeat the docs' words, no check expects a text
- * of the task, all of their hosts are those that were read, and no other says the same. `objections` has the rest, to ask once more. The pages
- * are data: what a proposal says about itself is never believed.
+ * The proposals of a model that hold: their quote is on their page, they start on another page, they don't repeat the words of the docs, no check
+ * expects a text that the task contains, they name only hosts that were read, and no other proposal says the same. `objections` has the rest, to ask
+ * the model once more. What a proposal says about itself is never believed, because the pages may have told the model to say it.
  */
 export function acceptModelProposals(
   source: ProposalSource,
@@ -116,7 +116,7 @@ function isUsable(check: DeclaredCheck): boolean {
 const sameAddress = (url: string, other: string): boolean =>
   url === other || (URL.canParse(url) && URL.canParse(other) && pageKey(url) === pageKey(other));
 
-/** Hosts of all URLs that a proposal names, empty for one that can't be parsed. Those reserved for examples are nobody's. */
+/** Hosts of all URLs that a proposal names; "" for a URL that can't be parsed. Hosts that are reserved for examples don't count. */
 const hostsOf = ({ title, text, endGoal, startUrl, declaredChecks }: ModelProposal): string[] =>
   [...[title, text, endGoal, startUrl, JSON.stringify(declaredChecks)].join(" ").matchAll(/https?:\/\/[^\s"'<>)\\]+/gi)]
     .map(([url]) => URL.parse(url)?.host ?? "")

@@ -1,3 +1,5 @@
+import { anyOf, anyWordOf } from "./patterns.ts";
+
 /** A task as a verb in its base form and what follows: `back up`, `a folder to S3`. */
 export type Phrase = { verb: string; rest: string };
 
@@ -47,10 +49,11 @@ const vagueVerbs = new Set(
 const gerunds = new Map(
   [...verbs].flatMap((verb) => {
     const [first = "", ...rest] = verb.split(" ");
-    // Such as `run` and `submit`, whose last letter is doubled.
-    const doubled = /^[^aeiou]*[aeiou][bdglmnprt]$|(mit|fer|rol)$/.test(first) ? [`${first}${first.at(-1)}ing`] : [];
     const base = /(ee|oe|ye)$/.test(first) ? first : first.replace(/e$/, "");
-    return [`${base}ing`, ...doubled].map((form) => [[form, ...rest].join(" "), verb] as const);
+    // Such as `running` and `submitting`.
+    const doublesLetter = /^[^aeiou]*[aeiou][bdglmnprt]$|(mit|fer|rol)$/.test(first);
+    const forms = doublesLetter ? [`${base}ing`, `${first}${first.at(-1)}ing`] : [`${base}ing`];
+    return forms.map((form) => [[form, ...rest].join(" "), verb] as const);
   }),
 );
 
@@ -58,33 +61,47 @@ const determiner = /^(a|an|the|your|all|any|only|each|every|multiple|several|to|
 /** Words that may follow the object of a verb. */
 const preposition =
   /^(to|from|into|in|on|with|without|for|by|using|via|over|as|of|at|against|between|through|behind|under|inside|within|across|during|before|after)\b/;
-/** Verbs that need no object before a preposition. All others have it in the title of their page, as "Verify in CI" does. */
+/** Verbs that need no object before a preposition. With any other verb, as in "Verify in CI", only the title of the page tells the object. */
 const intransitiveVerbs = new Set(
   "authenticate connect deploy integrate listen log migrate publish respond sign subscribe switch wait".split(" "),
 );
-/** The rest of a sentence that was cut. */
+/** The end of a text that was cut within a sentence. */
 const openEnd = /\b(a|an|the|of|to|for|in|on|with|and|or|by|from|as|via|[a-z])$|\.\.\.|…/i;
 /** How well or how fast something is done, which only its page explains. */
 const adverbs = /\b(properly|quickly|simply|easily|correctly|just|ways|manually)\b|--\w/i;
+const genericThings = /apis?|functionality|features?|objects?|items?|instances?|elements?|things?|information|data/;
+const genericMembers = /types?|values?|names?|fields?|properties|property|methods?|parameters?|arguments?|states?/;
+const genericSettings = /options?|settings?|configurations?|defaults?|modes?|versions?|behaviors?|changes/;
 /** Objects that say nothing alone. */
-const generic =
-  /^(apis?|functionality|features?|states?|versions?|types?|data|options?|values?|objects?|names?|fields?|items?|results?|outputs?|inputs?|methods?|parameters?|arguments?|behaviors?|defaults?|changes|instances?|modes?|elements?|information|things?|configurations?|properties|property|settings?)$/i;
-/** What introduces a task: `How to`, `Step 2:`, `1.3`. */
-const lead =
-  /^(how (?:to|do i|do you|can i|can you)|recipe:|task:|tutorial:|example:|guide:|step \d+[.:)]?|\d+(?:\.\d+)*[.)]?)\s+/i;
+const generic = new RegExp(
+  `^${anyOf(genericThings, genericMembers, genericSettings, /results?|outputs?|inputs?/)}$`,
+  "i",
+);
 
-/** Words that refer to a page, or say what a part of it is. */
-const deictic =
-  /\b(that|this|these|those|it|its|them|above|below|following|previous|next|same|more|other|another|everything|something|things|here|again|further|later|also|why|what|when|which|example|examples|overview|introduction|conclusion|summary|basics|reference|tips?|tricks|best practices|details|vs\.?|versus|notes?|caveats?|advanced|continued|step|we|our|i|my|is|are|was|will|should|would|does|doesn't|can|cannot|one|ones)\b/i;
+const question = /how (?:to|do i|do you|can i|can you)/;
+const label = /recipe:|task:|tutorial:|example:|guide:|step \d+[.:)]?/;
+const sectionNumber = /\d+(?:\.\d+)*[.)]?/;
+/** What introduces a task: `How to`, `Step 2:`, `1.3`. */
+const lead = new RegExp(`^${anyOf(question, label, sectionNumber)}\\s+`, "i");
+
+const pronouns = /that|this|these|those|it|its|them|we|our|i|my|one|ones|everything|something|things/;
+const places = /above|below|here|following|previous|next|same|more|other|another|again|further|later|also/;
+const clauses = /why|what|when|which|is|are|was|will|should|would|does|doesn't|can|cannot|vs\.?|versus/;
+const partsOfPages = /examples?|overview|introduction|conclusion|summary|basics|reference|details|advanced|continued/;
+const partsOfGuides = /tips?|tricks|best practices|notes?|caveats?|step/;
+/** Words that refer to the page, or say what a part of it is. */
+const aboutPage = anyWordOf(pronouns, places, clauses, partsOfPages, partsOfGuides);
 /** What only people who work on the product do. */
 const contributors =
   /\b(source code|translations?|pull requests?|test suite|bugs?|documentation|docs|changelog|maintainers?|release notes|issues?|latest version|support|community|help|started)\b/i;
 /** A word, or each part of one with hyphens, that only a title writes with a capital. */
 const titleWord = /(?<![^\s“"‘-])[A-Z][a-z]*(?![^\s”"’',-])/g;
 /** Code, URLs and lists of things, which no task in words has. */
-const code = /[(){}<>=[\]|]|\w\.\w+\(|::|^\W|https?:|\s[+&/–—-]\s/;
+const code = /[(){}<>=[\]|]|::|^\W|https?:|\s[+&/–—-]\s/;
 /** The anchor of a heading: `{#back-up}`. */
 const anchor = /\s*\{#[^}]*\}\s*$/;
+const parenthesisAtEnd = /\s+\([^)]*\)$/;
+const punctuationAtEnd = /[?.:!\s]+$/;
 /** Markup of code and emphasis; not the `_` within a name. */
 const emphasis = /[`*]|(?<![\p{L}\p{N}_])_(?=\S)|(?<=\S)_(?![\p{L}\p{N}_])/gu;
 /** Words without a meaning of their own. */
@@ -111,10 +128,11 @@ export function toPhrase(text: string, isName: (word: string) => boolean): Phras
     .replace(anchor, "")
     .replace(lead, "")
     .replace(emphasis, "")
-    .replace(/\s+\([^)]*\)$/, "")
-    .replace(/[?.:!\s]+$/, "")
+    .replace(parenthesisAtEnd, "")
+    .replace(punctuationAtEnd, "")
     .trim()
     .split(/\s+/);
+  // A verb such as "back up" has two words.
   for (const length of [2, 1]) {
     const head = words.slice(0, length).join(" ").toLowerCase();
     const verb = gerunds.get(head) ?? (verbs.has(head) ? head : null);
@@ -167,7 +185,7 @@ export function isClear({ verb, rest }: Phrase): boolean {
     stems.length <= 9 &&
     rest.length <= 90 &&
     !openEnd.test(rest) &&
-    !deictic.test(rest) &&
+    !aboutPage.test(rest) &&
     !adverbs.test(rest) &&
     !contributors.test(rest) &&
     !code.test(rest)
@@ -181,8 +199,9 @@ export function overlapOf(first: string, second: string): number {
   return size === 0 ? 0 : a.intersection(b).size / size;
 }
 
-/** Makes a test whether a capitalized word is a name: it is one if most sentences of the docs capitalize it. */
+/** Returns a function that says whether a capitalized word is a name: it is one if the docs capitalize it in most of their sentences. */
 export function nameTest(pages: string[]): (word: string) => boolean {
+  /** How often each word is capitalized rather than not, by the word in lower case. */
   const counts = new Map<string, number>();
   // Titles of sections and pages capitalize other words too.
   const sentences = (markdown: string) => markdown.replaceAll(/^#.*$|\[[^\]\n]*\]\(/gm, "");

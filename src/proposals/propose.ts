@@ -60,7 +60,7 @@ function objectionTo(proposal: TaskProposal, chosen: TaskProposal[], count: numb
   const ofTag = chosen.filter((other) => other.tags[0] === tag).length;
   if (why !== "primary" && ofTag >= (maxPerTag[tag] ?? count)) return "over_count";
   if (chosen.length >= count) return "over_count";
-  // Without words, a title can't be compared with others.
+  // A title without words can't be compared with others.
   return contentStems(title).length === 0 ? "over_count" : null;
 }
 

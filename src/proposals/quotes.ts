@@ -3,13 +3,16 @@ const minWords = 5;
 /** Shortest part of a quote with parts left out, in words. */
 const minPartWords = 3;
 
+const linkAddress = /\]\([^)\s]*(?:\s+"[^"]*")?\)/g;
+const htmlTag = /<[^<>\n]{1,200}>/g;
+
 /** The words of a text in lower case with one blank between, without markup and addresses of links. */
 const essenceOf = (text: string): string =>
   (
     text
       .normalize("NFKC")
-      .replace(/\]\([^)\s]*(?:\s+"[^"]*")?\)/g, " ")
-      .replace(/<[^<>\n]{1,200}>/g, " ")
+      .replace(linkAddress, " ")
+      .replace(htmlTag, " ")
       .replace(/n['’]t\b/g, " not")
       .match(/[\p{L}\p{N}]+/gu) ?? []
   )
@@ -21,7 +24,7 @@ const countWords = (essence: string): number => essence.split(" ").filter((word)
 type QuoteMatch = { line: number } | { reason: "no_quote" | "quote_too_short" | "quote_not_on_page" };
 
 /**
- * Where a quote is on a page: the line from 1 in which its first word is, or why it isn't there. All of its words must be there in their order;
+ * Where a quote is on a page: the line of its first word, counted from 1, or why it isn't there. All of its words must be there in their order;
  * `…` stands for words that were left out.
  */
 export function findQuote(markdown: string, quote: string): QuoteMatch {
@@ -44,13 +47,13 @@ export function findQuote(markdown: string, quote: string): QuoteMatch {
   return { line: lineOfWord(markdown, countWords(page.slice(0, start))) };
 }
 
-/** The line from 1 with the word that `before` words precede. */
-function lineOfWord(markdown: string, before: number): number {
+/** The line, counted from 1, of the word at this index of the page. */
+function lineOfWord(markdown: string, wordIndex: number): number {
   const lines = markdown.split("\n");
   let words = 0;
   for (const [index, line] of lines.entries()) {
     words += countWords(essenceOf(line));
-    if (words > before) return index + 1;
+    if (words > wordIndex) return index + 1;
   }
   return lines.length;
 }

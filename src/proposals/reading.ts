@@ -9,6 +9,7 @@ import { decideLimits } from "../config/limits.ts";
 import type { Context } from "../context.ts";
 import type { SessionOrder } from "../places/executor.ts";
 import type { RunHost } from "../runs/attempt.ts";
+import { anyWordOf } from "./patterns.ts";
 import type { HelpText, ProposalPage, ProposalSource, SkillText } from "./proposal.ts";
 import type { ProposalRequest, SourceFile } from "./schema.ts";
 
@@ -137,9 +138,10 @@ function toSkillText({ name, text }: SourceFile): SkillText | null {
 const toHelpText = ({ name, command, text }: SourceFile): HelpText[] =>
   command === undefined ? [] : [{ url: name, command, text }];
 
+const kindsOfSites = /docs?|documentation|home|welcome to|official|manual|reference|guide/;
+const openings = /introduction|overview|getting started|v?\d+(?:\.\d+)+/;
 /** Words that say what a site is, not what it is about. */
-const genericWords =
-  /\b(docs?|documentation|home|welcome to|introduction|overview|getting started|official|manual|reference|guide|v?\d+(\.\d+)+)\b/gi;
+const genericWords = new RegExp(anyWordOf(kindsOfSites, openings), "gi");
 
 /** The name of a product: the part of the title of its docs that is also in their host, or else the first one; without a title, from the host. */
 function productOf(docsUrl: string, title: string): string {

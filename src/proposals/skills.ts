@@ -1,22 +1,29 @@
 import { type Candidate, type Drop, toProposal } from "./candidate.ts";
 import { thirdPersonPhrase } from "./commands.ts";
+import { anyOf } from "./patterns.ts";
 import { isClear, toPhrase } from "./phrases.ts";
 import type { ProposalSource, SkillText } from "./proposal.ts";
 
-/** How descriptions say when a skill is used, before they name the tasks. */
-const occasion =
-  /^(?:also )?(?:use|apply|invoke|trigger|read|load|helpful|useful)?\s*(?:this|the|it|(?:this|the) skill)?\s*(?:when(?:ever)?|if|for|to)\s+(?:(?:the )?(?:user|someone|you|a developer|people|developers|users)\s+(?:wants?|needs?|asks?|would like|mentions?)\s+(?:you\s+)?)?(?:to\s+)?/i;
-const joints = /[,;:]\s+(?:(?:or|and)\s+)?(?:to\s+)?|\s+(?:or|and)\s+(?:to\s+)?(?=[a-z]+\s)/;
+const advice = /^(?:also )?(?:use|apply|invoke|trigger|read|load|helpful|useful)?/;
+const skillItself = /(?:this|the|it|(?:this|the) skill)?/;
+const condition = /(?:when(?:ever)?|if|for|to)/;
+const person = /(?:the )?(?:user|someone|you|a developer|people|developers|users)/;
+const wish = /(?:wants?|needs?|asks?|would like|mentions?)/;
+/** How descriptions say when a skill is used, before they name the tasks: "Use this skill when the user wants to". */
+const occasion = new RegExp(
+  `${advice.source}\\s*${skillItself.source}\\s*${condition.source}\\s+(?:${person.source}\\s+${wish.source}\\s+(?:you\\s+)?)?(?:to\\s+)?`,
+  "i",
+);
 
-/**
- * Candidates from the description of a skill: the tasks that it names, which are those for which agents should use it. They are in the words by
- * which agents decide, so they show less than tasks in the words of users.
- */
+/** Between the tasks of a sentence. */
+const separator = anyOf(/[,;:]\s+(?:(?:or|and)\s+)?(?:to\s+)?/, /\s+(?:or|and)\s+(?:to\s+)?(?=[a-z]+\s)/);
+
+/** Candidates from the tasks that the description of a skill names. They show less than tasks of users, who don't know the words by which agents decide. */
 export function candidatesOfSkill(source: ProposalSource, drop: Drop): Candidate[] {
   const { skill } = source;
   if (skill === null) return [];
   const sentences = skill.description.split(/(?<=[.!?])\s+|\n+/);
-  // Tasks for which it should not be used are no tasks of the skill.
+  // A negative sentence names tasks for which the skill should not be used.
   const isNegative = (sentence: string) => /\b(not|never|don't|doesn't|instead of|except)\b/i.test(sentence);
   return sentences
     .filter((sentence) => !isNegative(sentence))
@@ -31,8 +38,9 @@ export function candidatesOfSkill(source: ProposalSource, drop: Drop): Candidate
         const quote = sentence.trim().slice(0, 1000);
         const basis = { url: skill.page.url, line: lineOf(skill, clause), quote };
         const proposal = toProposal(phrase, source, { source: basis, why: "skill", text: sentence });
-        // Of the tasks of a sentence, the first comes first.
-        return [{ proposal, score: 3 - index / 1000 }];
+        // Keeps the order of the tasks in their sentence.
+        const score = 3 - index / 1000;
+        return [{ proposal, score }];
       }),
     );
 }
@@ -42,11 +50,11 @@ const clausesOf = (sentence: string): string[] =>
   sentence
     .replace(occasion, "")
     .replace(/^[^,.:;]*?\b(?:for|when) (?=[a-z]+ing\b)/i, "")
-    .split(joints)
+    .split(new RegExp(separator))
     .map((clause) => clause.replace(/[.!?]+$/, "").trim())
     .filter((clause) => clause !== "");
 
-/** The line of the file where a text begins; that of the description if it is not written in one piece. */
+/** The line of the file where a text begins; that of the description if the text is spread over several lines. */
 function lineOf({ page }: SkillText, text: string): number {
   const lines = page.markdown.split("\n");
   const textIndex = lines.findIndex((line) => line.includes(text));
