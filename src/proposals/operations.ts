@@ -3,7 +3,9 @@ import { type Fields, object, text } from "../agents/fields.ts";
 import { type Candidate, type Drop, needsOf } from "./candidate.ts";
 import type { ProposalSource, TaskProposal } from "./proposal.ts";
 
-type Operation = { method: string; path: string; summary: string; value: Fields };
+/** `definition`: the operation as the description has it. */
+type Operation = { method: string; path: string; summary: string; definition: Fields };
+/** `server`: its first URL, without a slash at the end. */
 type Api = { url: string; document: Fields; server: string | null; operations: Operation[] };
 
 /** A value that no other record has, so that finding it proves that it was created by the task. */
@@ -11,7 +13,7 @@ const createdName = "evald-task-7f3a";
 /** A summary that says what is created: "Search points" doesn't, and "Create rule(s)" is no order. */
 const creation =
   /^(create|add|register|insert|upload|publish|import|index|store|make|define|generate|start|schedule)s?\b[^()[\]{}<>]+$/i;
-/** The most telling error first. 400 is no task of its own, because nearly every operation has it. */
+/** The most telling error first. */
 const documentedErrors = ["409", "422", "400"];
 
 /**
@@ -33,13 +35,15 @@ function toApi(url: string, document: Fields): Api {
     Object.entries(object(item))
       .filter(([method]) => /^(get|post|put|patch|delete)$/.test(method))
       .map(([method, operation]) => {
-        const value = object(operation);
-        const summary = (text(value.summary) || text(value.description)).split(/[.\n]/)[0]!.trim();
-        return { method, path, summary, value };
+        const definition = object(operation);
+        const summary = (text(definition.summary) || text(definition.description)).split(/[.\n]/)[0]!.trim();
+        return { method, path, summary, definition };
       }),
   );
-  const server = URL.parse(text(object((document.servers as unknown[] | undefined)?.[0]).url), url)?.href ?? null;
-  return { url, document, server: server?.replace(/\/$/, "") ?? null, operations };
+  const [firstServer] = (document.servers as unknown[] | undefined) ?? [];
+  // It may be relative to the description.
+  const serverUrl = URL.parse(text(object(firstServer).url), url);
+  return { url, document, server: serverUrl?.href.replace(/\/$/, "") ?? null, operations };
 }
 
 function candidatesOf(
@@ -48,65 +52,66 @@ function candidatesOf(
   source: ProposalSource,
   { guides, drop }: { guides: string; drop: Drop },
 ): Candidate[] {
-  const { path, summary, value } = operation;
-  if (!returnsJson(value, api.document)) {
+  const { path, summary, definition } = operation;
+  if (!returnsJson(definition, api.document)) {
     drop("not_json");
     return [];
   }
-  const item = api.operations.find((other) => other.method === "get" && isItemOf(other.path, path));
-  const error = documentedErrors.find((status) => status in object(value.responses));
-  const hasResult = item !== undefined || error !== undefined;
-  if (!creation.test(summary) || value.deprecated === true || !hasResult) {
+  const readOne = api.operations.find(({ method, path: other }) => method === "get" && isItemOf(other, path));
+  const error = documentedErrors.find((status) => status in object(definition.responses));
+  const hasResult = readOne !== undefined || error !== undefined;
+  if (!creation.test(summary) || definition.deprecated === true || !hasResult) {
     drop("no_action");
     return [];
   }
-  const remove = item && api.operations.find((other) => other.method === "delete" && other.path === item.path);
+  const deleteOne = api.operations.find(({ method, path: other }) => method === "delete" && other === readOne?.path);
   const isInGuides = guides.includes(path) || guides.toLowerCase().includes(nounOf(path));
   // Operations with a short path are the main ones.
   const score = 4 - path.split("/").length / 2 + (isInGuides ? 2 : 0);
-  const proposalOf = (task: OperationTask) => toProposal({ operation, api, source }, task);
-  const tasks: Candidate[] = [];
-  if (item !== undefined) {
-    const proposal = proposalOf({
-      title: `${summary}, then read it back`,
-      result: "the response of reading it back",
-      tag: "core",
-    });
-    const check = readBackCheck(operation, api);
-    if (check === null) tasks.push({ score, proposal });
-    else {
-      const text = `${proposal.text} Name it ${createdName}.`;
-      tasks.push({ score: score + 1, proposal: { ...proposal, text, declaredChecks: [check] } });
-    }
-  }
-  if (remove !== undefined)
-    tasks.push({
-      score: score - 1,
-      proposal: proposalOf({
-        title: `${summary}, then delete it again`,
-        result: "the response of reading it after that",
-        tag: "cleanup",
-      }),
-    });
+  const subject = { operation, api, source };
+  const candidates: Candidate[] = [];
+  if (readOne !== undefined) candidates.push(readBackCandidate(subject, score));
+  if (deleteOne !== undefined) candidates.push({ score: score - 1, proposal: deleteProposal(subject) });
+  // Nearly every operation has 400, so it is no task of its own.
   if (error !== undefined && error !== "400")
-    tasks.push({
-      score: score - 1.5,
-      proposal: proposalOf({
-        title: `${summary}, and handle the error ${error} that this can return`,
-        result: "the error and how to handle it",
-        tag: "errors",
-      }),
-    });
-  return tasks;
+    candidates.push({ score: score - 1.5, proposal: errorProposal(subject, error) });
+  return candidates;
 }
+
+/** The operation that creates something, and where it is described. */
+type Subject = { operation: Operation; api: Api; source: ProposalSource };
+
+/** Counts more with a check that proves it. */
+function readBackCandidate(subject: Subject, score: number): Candidate {
+  const proposal = toProposal(subject, {
+    title: `${subject.operation.summary}, then read it back`,
+    result: "the response of reading it back",
+    tag: "core",
+  });
+  const check = readBackCheck(subject.operation, subject.api);
+  if (check === null) return { score, proposal };
+  const text = `${proposal.text} Name it ${createdName}.`;
+  return { score: score + 1, proposal: { ...proposal, text, declaredChecks: [check] } };
+}
+
+const deleteProposal = (subject: Subject): TaskProposal =>
+  toProposal(subject, {
+    title: `${subject.operation.summary}, then delete it again`,
+    result: "the response of reading it after that",
+    tag: "cleanup",
+  });
+
+const errorProposal = (subject: Subject, status: string): TaskProposal =>
+  toProposal(subject, {
+    title: `${subject.operation.summary}, and handle the error ${status} that this can return`,
+    result: "the error and how to handle it",
+    tag: "errors",
+  });
 
 /** A task about an operation. `result`: what the agent has to write to a file. */
 type OperationTask = { title: string; result: string; tag: string };
 
-function toProposal(
-  { operation, api, source }: { operation: Operation; api: Api; source: ProposalSource },
-  { title, result, tag }: OperationTask,
-): TaskProposal {
+function toProposal({ operation, api, source }: Subject, { title, result, tag }: OperationTask): TaskProposal {
   const needs = needsOf(title, "");
   return {
     title: title.slice(0, 200),
@@ -126,16 +131,16 @@ function toProposal(
 }
 
 /** Whether an operation needs a key. It needs none if it has no requirements, or one of the alternatives is empty. */
-const needsKey = ({ value }: Operation, { document }: Api): boolean => {
-  const requirements = value.security ?? document.security;
+const needsKey = ({ definition }: Operation, { document }: Api): boolean => {
+  const requirements = definition.security ?? document.security;
   if (!Array.isArray(requirements) || requirements.length === 0) return false;
   return requirements.every((each) => Object.keys(object(each)).length > 0);
 };
 
 /** The request that lists what was created, if it has a name and the list needs no other value than a key. */
-function readBackCheck({ path, value }: Operation, api: Api): TaskProposal["declaredChecks"][number] | null {
+function readBackCheck({ path, definition }: Operation, api: Api): TaskProposal["declaredChecks"][number] | null {
   const list = api.operations.find((other) => other.method === "get" && other.path === path);
-  const { content } = object(resolveRef(api.document, value.requestBody));
+  const { content } = object(resolveRef(api.document, definition.requestBody));
   const { schema } = object(object(content)["application/json"]);
   const { properties } = object(resolveRef(api.document, object(schema)));
   const hasName = "name" in object(properties);
