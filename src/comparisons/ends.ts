@@ -40,9 +40,8 @@ export function testEnds(pairs: Pair[]): { ends: EndsEvidence; successP: number 
   const strata = pairs.map(({ before, after }) => ({ a: endsOf(before), b: endsOf(after) }));
   const total = (side: "a" | "b", what: keyof Ends) => strata.reduce((sum, each) => sum + each[side][what], 0);
   if (total("a", "n") === 0 || total("b", "n") === 0) return null;
-  const isJudged = (["before", "after"] as const).every((side) =>
-    pairs.some((pair) => pair[side].some((run) => isGoalKnown(run))),
-  );
+  const isJudged =
+    pairs.some(({ before }) => before.some(isGoalKnown)) && pairs.some(({ after }) => after.some(isGoalKnown));
   const toComparedShares = (what: "met" | "unfinished", p: number) => ({
     before: { k: total("a", what), n: total("a", "n") },
     after: { k: total("b", what), n: total("b", "n") },

@@ -17,8 +17,8 @@ export type Pair = { prompt: string; before: SideRun[]; after: SideRun[] };
 export type Sample = { prompt: string; before: number[]; after: number[] };
 
 /**
- * Whether the mean of samples changed. `design`: what the permutation test exchanges at random. `withinP`: the p value of exchanging runs within
- * each prompt, which says nothing about whether the prompts agree. `before`, `after`: means.
+ * Whether the mean of samples changed. `design`: what was exchanged at random for p. `withinP`: p of exchanging runs within each prompt, which says
+ * nothing about whether the prompts agree. `before`, `after`: means.
  */
 export type MeanTest = PermutationResult & {
   design: "runs" | "runs and prompts" | "prompts";
@@ -55,18 +55,19 @@ export function samplesOf(pairs: Pair[], read: (run: SideRun) => number | null):
 }
 
 /**
- * Tests whether the mean changed. Each prompt counts equally, and so does each set of template arguments within its
- * prompt.
- * With one prompt, its runs are exchanged between the sides. With enough prompts for a sign-flip test (6 at 5 %), their
- * differences are tested. With fewer, the result is the larger of two p values: exchanging runs within each prompt,
- * which tests whether anything changed, and Student's t test of the prompts' differences, which tests whether they
- * agree. Otherwise a change shared by the runs of one prompt would count once per run.
+ * Tests whether the mean changed. Each prompt counts equally, and so does each set of template arguments within its prompt. The design depends on
+ * the number of prompts:
+ * - One: its runs are exchanged between the sides.
+ * - Enough for a sign-flip test (6 at 5 %): the signs of their differences are flipped.
+ * - Between: p is the larger of two. Exchanging runs within each prompt tests whether anything changed, Student's t test of the differences of the
+ *   prompts whether they agree. With the first alone, a change that all runs of one prompt share would count once per run.
  */
 export function testSamples(samples: Sample[], level: number): MeanTest {
   const byPrompt = [...Map.groupBy(samples, ({ prompt }) => prompt).values()];
-  const strata = byPrompt.flatMap((samples) =>
-    samples.map(({ before, after }) => ({ a: before, b: after, weight: 1 / (byPrompt.length * samples.length) })),
-  );
+  const strata = byPrompt.flatMap((ofPrompt) => {
+    const weight = 1 / (byPrompt.length * ofPrompt.length);
+    return ofPrompt.map(({ before, after }) => ({ a: before, b: after, weight }));
+  });
   const within = stratifiedPermutationTest(strata);
   const common = {
     prompts: byPrompt.length,
@@ -75,7 +76,7 @@ export function testSamples(samples: Sample[], level: number): MeanTest {
     after: strata.reduce((sum, { b, weight }) => sum + weight * mean(b), 0),
   };
   if (byPrompt.length === 1) return { ...common, ...within, design: "runs", delta: stratifiedWelch(strata, level) };
-  const differences = byPrompt.map((samples) => mean(samples.map(({ before, after }) => mean(after) - mean(before))));
+  const differences = byPrompt.map((ofPrompt) => mean(ofPrompt.map(({ before, after }) => mean(after) - mean(before))));
   const delta = pairedInterval(differences, level);
   const signFlips = signFlipTest(differences);
   if (signFlips.smallest < level) return { ...common, ...signFlips, design: "prompts", delta };
@@ -87,15 +88,18 @@ const goalName = "Goal achievement";
 
 /**
  * Pairs in which an unclear goal counts as far as it was proven: unclear parts count as unmet, and the score is at most
- * that of a missed goal. Otherwise a single unclear run would exclude the goal from the whole comparison.
+ * that of a missed goal. Without this, a single unclear run would exclude the goal from the whole comparison.
  */
 export function countUnprovenAsUnmet(pairs: Pair[]): Pair[] {
-  const allRuns = pairs.flatMap(({ before, after }) => [...before, ...after]);
-  const weight = allRuns.flatMap(({ dimensions }) => dimensions.find(({ name }) => name === goalName)?.weight ?? [])[0];
+  const goals = pairs
+    .flatMap(({ before, after }) => [...before, ...after])
+    .flatMap(({ dimensions }) => dimensions.filter(({ name }) => name === goalName));
+  const weight = goals[0]?.weight;
   if (weight === undefined) return pairs;
   const withProvenGoal = (run: SideRun): SideRun => {
     const { provenShare: share, report } = run;
-    if (share === null || report?.score == null || run.dimensions.some(({ name }) => name === goalName)) return run;
+    const hasGoal = run.dimensions.some(({ name }) => name === goalName);
+    if (share === null || report?.score == null || hasGoal) return run;
     const dimensions = [{ name: goalName, weight, score: 100 * share }, ...run.dimensions];
     const score = Math.min(standardMethodology.notMetCap, meanOf(dimensions) ?? report.score);
     return { ...run, dimensions, report: { ...report, score } };
@@ -115,13 +119,13 @@ const recoveryName = "Error recovery";
  * without errors are compared with others as they are.
  */
 export function commonDimensions(runs: SideRun[]): string[] | null {
-  const lists = runs
+  const namesOfRuns = runs
     .filter(({ report }) => report?.score != null)
     .map(({ dimensions }) => dimensions.map(({ name }) => name));
-  const others = lists.map((names) => names.filter((name) => name !== recoveryName));
-  const common = others.reduce((left, names) => left.filter((name) => names.includes(name)), others[0] ?? []);
-  if (others.every((names) => names.length === common.length)) return null;
-  const hasErrors = lists.some((names) => names.includes(recoveryName));
+  const comparedNames = namesOfRuns.map((names) => names.filter((name) => name !== recoveryName));
+  const common = (comparedNames[0] ?? []).filter((name) => comparedNames.every((names) => names.includes(name)));
+  if (comparedNames.every((names) => names.length === common.length)) return null;
+  const hasErrors = namesOfRuns.some((names) => names.includes(recoveryName));
   return hasErrors ? [...common, recoveryName] : common;
 }
 

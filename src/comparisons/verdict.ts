@@ -62,25 +62,35 @@ export function decideVerdict(
   const observations = ({ runs }: Side) => (isDeterministic ? runs : withoutEqualRepeats(runs));
   const pairs = pairsOf(observations(before), observations(after));
   if (pairs.length === 0) return withoutTest("not_comparable", "the sides have no prompt in common");
-  const endsTest = isDeterministic ? null : testEnds(pairs);
-  const endCauses = endsTest ? worseEnds(endsTest.ends, level) : [];
-  const ends = endsTest && roundedEnds(endsTest.ends);
-  const endReasons = ends ? describeEnds(ends, endCauses) : [];
-  const successP = endsTest?.successP == null ? null : roundP(endsTest.successP);
-  const endEvidence = { ends, causes: endCauses, successP };
+  const ends = isDeterministic ? untestedEnds : findingOfEnds(pairs, level);
+  const gotWorse = ends.evidence.causes.length > 0;
   const isScored = summaries.every(({ n }) => n > 0);
-  if (!isScored && endCauses.length > 0) return withoutTest("regressed", endReasons.join("; "), endEvidence);
-  if (!isScored) return withoutTest("insufficient_data", "one side is not measured", endEvidence);
-  const scoreVerdict = verdictOfScores(before, after, pairs, level, isDeterministic);
-  const causes: Evidence["causes"] = scoreVerdict.verdict === "regressed" ? ["score", ...endCauses] : endCauses;
-  const evidence = { ...untested, ...endEvidence, ...scoreVerdict.evidence, causes };
-  if (endCauses.length > 0) {
-    const reason = [...endReasons, scoreVerdict.evidence.reason].join("; ");
+  if (!isScored && gotWorse) return withoutTest("regressed", ends.reasons.join("; "), ends.evidence);
+  if (!isScored) return withoutTest("insufficient_data", "one side is not measured", ends.evidence);
+  const scores = verdictOfScores(before, after, pairs, level, isDeterministic);
+  const endCauses = ends.evidence.causes;
+  const causes: Evidence["causes"] = scores.verdict === "regressed" ? ["score", ...endCauses] : endCauses;
+  const evidence = { ...untested, ...ends.evidence, ...scores.evidence, causes };
+  if (gotWorse) {
+    const reason = [...ends.reasons, scores.evidence.reason].join("; ");
     return { verdict: "regressed", evidence: { ...evidence, reason } };
   }
-  return isDeterministic
-    ? { ...scoreVerdict, evidence }
-    : withSuccess(scoreVerdict.verdict, evidence, summaries, level);
+  if (isDeterministic) return { verdict: scores.verdict, evidence };
+  return withSuccess(scores.verdict, evidence, summaries, level);
+}
+
+/** What the ends of runs show. `reasons`: a sentence for each cause. */
+type EndsFinding = { evidence: Pick<Evidence, "ends" | "causes" | "successP">; reasons: string[] };
+
+const untestedEnds: EndsFinding = { evidence: { ends: null, causes: [], successP: null }, reasons: [] };
+
+function findingOfEnds(pairs: Pair[], level: number): EndsFinding {
+  const test = testEnds(pairs);
+  if (test === null) return untestedEnds;
+  const causes = worseEnds(test.ends, level);
+  const ends = roundedEnds(test.ends);
+  const successP = test.successP === null ? null : roundP(test.successP);
+  return { evidence: { ends, causes, successP }, reasons: describeEnds(ends, causes) };
 }
 
 /** Why sides can't be compared, and the verdict that follows; null: they can. */

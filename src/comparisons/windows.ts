@@ -5,8 +5,8 @@ import { badRequest } from "../errors.ts";
 import { type ComparedRun, runRowsOfEvals } from "../reports/run-rows.ts";
 import { toIso } from "../schema.ts";
 import { mean } from "../stats/estimates.ts";
+import { type ChangeWindow, type LatestChange, toChange } from "./changes.ts";
 import { compareEvals } from "./compare.ts";
-import { type ChangeWindow, type LatestChange, toChange } from "./latest.ts";
 
 /** IDs of the evaluations on both sides of a change. */
 export type WindowIds = { before: string[]; after: string[] };

@@ -1,5 +1,5 @@
 import { and, avg, eq, inArray, type SQL, sql } from "drizzle-orm";
-import type { LatestChange } from "../comparisons/latest.ts";
+import type { LatestChange } from "../comparisons/changes.ts";
 import type { Context, OrgId } from "../context.ts";
 import { exposures, frictionPoints, recommendations } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";

@@ -1,4 +1,5 @@
-import { type ChangeWindow, findChangedResults, type LatestChange } from "../comparisons/latest.ts";
+import type { ChangeWindow, LatestChange } from "../comparisons/changes.ts";
+import { findChangedResults } from "../comparisons/latest.ts";
 import { compareWindows, type WindowIds } from "../comparisons/windows.ts";
 import type { Context, OrgId } from "../context.ts";
 import { notFound } from "../errors.ts";

@@ -1,5 +1,6 @@
 import { and, eq, isNotNull, ne, or, sql } from "drizzle-orm";
-import { findChangedResults, isClear, type LatestChange, type LatestResults } from "../comparisons/latest.ts";
+import { isClear, type LatestChange } from "../comparisons/changes.ts";
+import { findChangedResults, type LatestResults } from "../comparisons/latest.ts";
 import type { Context, OrgId } from "../context.ts";
 import { prompts } from "../db/tables/prompts.ts";
 import { scoreChanges } from "../db/tables/trends.ts";

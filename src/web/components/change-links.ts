@@ -1,4 +1,5 @@
-import { type ChangeWindow, findComparison, type LatestResults } from "../../comparisons/latest.ts";
+import type { ChangeWindow } from "../../comparisons/changes.ts";
+import { findComparison, type LatestResults } from "../../comparisons/latest.ts";
 
 /** Evaluations on each side of a link: those next to the change, because the length of a URL is limited. */
 const maxEvaluations = 50;

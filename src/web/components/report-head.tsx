@@ -1,4 +1,5 @@
-import { isClear, type LatestResults } from "../../comparisons/latest.ts";
+import { isClear } from "../../comparisons/changes.ts";
+import type { LatestResults } from "../../comparisons/latest.ts";
 import { count } from "../../grading/text.ts";
 import { calibrationText } from "../../reports/calibration.ts";
 import {

@@ -1,5 +1,6 @@
 import { type ComponentChildren, Fragment } from "preact";
-import { isClear, type LatestResults } from "../../comparisons/latest.ts";
+import { isClear } from "../../comparisons/changes.ts";
+import type { LatestResults } from "../../comparisons/latest.ts";
 import { signedPoints } from "../../grading/text.ts";
 import type { PromptItem } from "../../prompts/lists.ts";
 import { humanize, scopeHints, scoreText, titleOf } from "../../reports/labels.ts";
