@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { type ArmRun, analyzeExperiment, type ExperimentAnalysis } from "../src/experiments/analysis.ts";
+import { analyzeExperiment, type ExperimentAnalysis } from "../src/experiments/analysis.ts";
+import type { ArmRun } from "../src/experiments/contrast.ts";
 import { aaRate, type NullBlock } from "../src/stats/aa-rate.ts";
 import { powerOfErrors, threshold } from "../src/stats/power.ts";
 import { normal, randomOf } from "./support/random.ts";

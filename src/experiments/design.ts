@@ -12,7 +12,7 @@ export type Cell = { promptId: string; arm: string };
  * day nor a predecessor favors an arm. The same seed gives the same order.
  */
 export function orderOfRepeat(promptIds: string[], arms: string[], seed: number, repeat: number): Cell[] {
-  // An experiment has fewer repeats than 1,000, so no two of all seeds and repeats share an order.
+  // An experiment has fewer than 1,000 repeats, so each seed and repeat has random numbers of its own.
   const random = seeded(seed * 1_000 + repeat);
   return shuffled(promptIds, random).flatMap((promptId) => shuffled(arms, random).map((arm) => ({ promptId, arm })));
 }

@@ -1,7 +1,9 @@
 import type { ArmChanges } from "../db/tables/experiments.ts";
 import { type Bounds, count, dollars, list, percent, rangeText, signedPoints } from "../grading/text.ts";
 import { pWords } from "../stats/repeats.ts";
-import type { ArmContrast, ArmSummary, RatioChange } from "./analysis.ts";
+import type { ArmContrast } from "./analysis.ts";
+import type { ArmSummary } from "./arm-summary.ts";
+import type { RatioChange } from "./contrast.ts";
 import type { Experiment, ExperimentEstimate } from "./schema.ts";
 
 export const statusLabels: Record<Experiment["status"], string> = {

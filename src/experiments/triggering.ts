@@ -30,7 +30,7 @@ export type Triggering = {
   wrong: { promptId: string; shouldTrigger: boolean; triggered: number; of: number }[];
 };
 
-/** The labeled runs of each agent in each arm, in the order of the arms, as far as it is known whether the skill or server was used. Excluded runs don't count. */
+/** How well each agent in each arm tells the labeled prompts apart, in the order of the arms. Runs count if they aren't excluded and their use is known. */
 export function analyzeTriggering(arms: string[], runs: LabeledRun[]): Triggering[] {
   const counted = runs.filter(
     ({ excluded, shouldTrigger, triggered }) => excluded === null && shouldTrigger !== null && triggered !== null,
