@@ -1,4 +1,4 @@
-// Whether a comparison of something with itself got worse. Pure functions: blocks go in, what drifted comes out.
+// Whether an A/A test, which compares something with itself, got worse. Pure functions: blocks go in, what drifted comes out.
 import { aaRate, type GateDesign, type NullBlock } from "./aa-rate.ts";
 import { mean } from "./estimates.ts";
 import { permutationTest } from "./hypothesis-tests.ts";
@@ -11,10 +11,11 @@ export const driftKinds = ["rate", "spread"] as const;
 const level = 0.05;
 
 /**
- * What got worse with the newest blocks, in which something was compared with itself, against earlier ones; null: nothing did. Three tests share the level
- * of 5 %: the exact binomial test of the rate of false alarms against its level, Fisher's exact test of this rate against the earlier
- * one, and a permutation test of the absolute differences of the blocks. Noise that treats both arms alike leaves the rate at its level, so
- * only the last test sees it.
+ * What got worse with the newest blocks, compared with earlier ones; null: nothing did. Three tests share the level of 5 %:
+ * - the exact binomial test of the rate of false alarms against its level,
+ * - Fisher's exact test of this rate against the earlier one,
+ * - a permutation test of the absolute differences of the blocks. Only this one sees noise that treats both arms alike, which leaves the rate at its
+ *   level.
  */
 export function driftOf(
   newest: NullBlock[],

@@ -1,4 +1,4 @@
-// What comparisons of something with itself show about the gate that compares it. Pure functions, each with its source.
+// What A/A tests, which compare something with itself, show about the gate that compares it. Pure functions, each with its source.
 import { lnChoose, solve } from "./distributions.ts";
 import { type Estimate, mean, pooledVariance, welch, wilson } from "./estimates.ts";
 import { permutationTest } from "./hypothesis-tests.ts";
@@ -10,28 +10,28 @@ export type NullBlock = { a: number[]; b: number[] };
 /** The gate to check: `runs` per side, 4 or more, and the `level` below which p is significant. */
 export type GateDesign = { runs: number; level: number };
 
-/**
- * `alarms`: how many of `gates` found a clear change of the scores, better or worse, although there was none; a gate fails for those that
- * are worse. `rate`: their share with Wilson's 95 % interval; null: not a single gate. `excessP`: the probability of so many alarms or more if the rate were the level;
- * below 0.05, this gate can't be relied on. `sd`: of runs of one side, in points. `smallestChange`: the smallest change in points that the
- * next gate shows in 4 of 5 cases; null: unknown.
- */
+/** How often a gate finds a change where there is none. */
 export type AaRate = {
   gates: number;
+  /** Gates that found a clear change of the scores, better or worse. A gate fails only for those that are worse. */
   alarms: number;
+  /** The share of alarms with Wilson's 95 % interval; null: not a single gate. */
   rate: Estimate | null;
+  /** The probability of so many alarms or more if the rate were the level. Below 0.05, this gate can't be relied on. */
   excessP: number | null;
+  /** Of the runs of one side, in points; null: unknown. */
   sd: number | null;
+  /** The smallest change in points that the next gate shows in 4 of 5 cases; null: unknown. */
   smallestChange: number | null;
 };
 
 /**
  * The rate of false alarms of a gate, from blocks in which something was compared with itself. Blocks are combined in their order until both sides have
- * the runs of one gate, and each gate is decided once, as gates decide on scores: by `permutationTest`, `welch` and `isClearChange`. Splitting
- * the same runs again at random would add nothing: runs that are exchanged at random differ by chance alone, so that the rate would always
- * be the level, whatever makes the sides differ. So the interval counts gates: Wilson's contains the true rate of designs with 10 to 60 gates in
- * 95 % of cases on average, while the exact one of Clopper and Pearson does in 98 %, as L. D. Brown, T. T. Cai and A. DasGupta describe in
- * Statistical Science 16 (2001) 101–133.
+ * the runs of one gate, and each gate is decided once, as gates decide on scores: by `permutationTest`, `welch` and `isClearChange`.
+ *
+ * Splitting the same runs again at random would add nothing: runs that are exchanged at random differ by chance alone, so the rate would always
+ * be the level, whatever makes the sides differ. That is why the interval counts gates. With 10 to 60 gates, Wilson's contains the true rate in 95 % of
+ * cases on average, the exact one of Clopper and Pearson in 98 %: L. D. Brown, T. T. Cai and A. DasGupta, Statistical Science 16 (2001) 101–133.
  */
 export function aaRate(blocks: NullBlock[], { runs: runsOfGate, level }: GateDesign): AaRate {
   const runs = Math.max(minRuns, runsOfGate);
@@ -80,6 +80,7 @@ function changeToShow(gates: NullBlock[], within: number, { runs, level }: GateD
   const changeInErrors = solve((size) => powerOfErrors(size, 2 * runs - 2, level) - 0.8, 40);
   const error = Math.sqrt((2 * within) / runs);
   const squares = gates.map(({ a, b }) => (mean(b) - mean(a)) ** 2);
-  const total = Math.max(error, squares.length === 0 ? 0 : Math.sqrt(mean(squares)));
-  return Math.max(changeInErrors * error + z * (total - error), threshold + z * total);
+  const observedError = squares.length === 0 ? 0 : Math.sqrt(mean(squares));
+  const totalError = Math.max(error, observedError);
+  return Math.max(changeInErrors * error + z * (totalError - error), threshold + z * totalError);
 }

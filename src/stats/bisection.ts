@@ -82,18 +82,21 @@ function stepOfEnds({ last, isDeterministic }: Bisection, scores: BuildScore[]):
   return { kind: "run", builds, runs: target - done };
 }
 
+/** The probability of each build to be the first with the change, by number; that of build 0 is 0. Before any run, all others are equally probable. */
+export const posteriorOf = ({ last, isDeterministic }: Bisection, scores: BuildScore[]): number[] =>
+  isDeterministic ? posteriorOfEqualRuns(last, scores) : posteriorOfVaryingRuns(last, scores);
+
+/** A build is as good or as bad as the end whose score is nearer. All builds after the last good one, up to the first bad one, are equally probable. */
+function posteriorOfEqualRuns(last: number, scores: BuildScore[]): number[] {
+  const [low, high] = boundsOf(last, scores);
+  return Array.from({ length: last + 1 }, (_, i) => (i > low && i <= high ? 1 / (high - low) : 0));
+}
+
 /**
- * The probability of each build to be the first with the change, by number; that of build 0 is 0. Before any run, all are equally probable. For a
- * deterministic agent, builds are as the good one or as the bad one, whichever score is nearer, and all builds between the last good and the first
- * bad one are equally probable. If runs vary, scores are taken as normal, with one mean before the change and another one from it on: first the means
- * of the good and the bad build, then those of all builds before and after the most probable change. How much one run can say is limited by the
- * share of runs that look like the other side, so that scores with two peaks mislead no more than their share.
+ * Scores are taken as normal, with one mean before the change and another one from it on: first the means of the good and the bad build, then those
+ * of all builds before and after the most probable change.
  */
-export function posteriorOf({ last, isDeterministic }: Bisection, scores: BuildScore[]): number[] {
-  if (isDeterministic) {
-    const [low, high] = boundsOf(last, scores);
-    return Array.from({ length: last + 1 }, (_, i) => (i > low && i <= high ? 1 / (high - low) : 0));
-  }
+function posteriorOfVaryingRuns(last: number, scores: BuildScore[]): number[] {
   const ends = scores.filter(({ build }) => build === 0 || build === last);
   if (new Set(ends.map(({ build }) => build)).size < 2)
     return Array.from({ length: last + 1 }, (_, i) => (i === 0 ? 0 : 1 / last));
@@ -134,7 +137,7 @@ function sidesOf(scores: BuildScore[], first: number): Sides {
   };
 }
 
-/** The posterior with known sides. */
+/** The posterior with known sides. A run says no more than the share of misleading runs allows, so that scores with two peaks don't mislead further. */
 function posteriorBySides(last: number, scores: BuildScore[], sides: Sides): number[] {
   const maxRatio = Math.log((1 - sides.misleading) / sides.misleading);
   const middle = (sides.unchanged + sides.changed) / 2;
@@ -143,7 +146,7 @@ function posteriorBySides(last: number, scores: BuildScore[], sides: Sides): num
     const ratio = ((sides.changed - sides.unchanged) * (score - middle)) / sides.variance;
     ratios[build] = (ratios[build] ?? 0) + Math.max(-maxRatio, Math.min(maxRatio, ratio));
   }
-  // Builds from the first one on have the change, so its logarithm sums their ratios.
+  // If a build is the first with the change, all from it on have it: its logarithm is the sum of their ratios.
   const logs = ratios.map((_, first) =>
     first === 0 ? Number.NEGATIVE_INFINITY : ratios.slice(first).reduce((sum, ratio) => sum + ratio, 0),
   );
@@ -159,7 +162,7 @@ export function suspectsOf({ last, skipped }: Bisection, posterior: number[]): S
   for (let build = 1; build <= last; build++) {
     const probability = posterior[build] ?? 0;
     const group = groups.at(-1);
-    // That the build before this one is skipped makes both equal.
+    // If the build before is skipped, no run can tell which of both is the first.
     if (group && skipped.has(build - 1)) {
       group.builds.push(build);
       group.probability += probability;
@@ -181,8 +184,8 @@ export function changedOf(posterior: number[]): number[] {
 }
 
 /**
- * The build whose runs tell most: the one that most evenly has or lacks the change, as in M. Horstein, IEEE Transactions on Information Theory 9
- * (1963) 136–143. A build that was begun is decided first, because each new one has to be built and looked at. null: no build can be run.
+ * The build whose runs tell most: the one that has the change with a probability nearest to one half, as in M. Horstein, IEEE Transactions on
+ * Information Theory 9 (1963) 136–143. A build that was begun is decided first, because each new one has to be built. null: no build can be run.
  */
 function nextBuildOf(design: Bisection, scores: BuildScore[], posterior: number[]): number | null {
   const { last, skipped, isDeterministic } = design;

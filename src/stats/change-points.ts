@@ -3,8 +3,8 @@ import { mean } from "./estimates.ts";
 import { seeded, shuffled } from "./hypothesis-tests.ts";
 
 /**
- * A position at which the level of a series changed: between `index` - 1 and `index`. `p`: how often a shuffled series
- * shows a change of this size anywhere.
+ * A position at which the level of a series changed: between `index` - 1 and `index`. `p`: how often a series without a change shows one of this size
+ * anywhere. `before`, `after`: the values between this change and its neighbors. `from`, `to`: their means.
  */
 export type ChangePoint = { index: number; p: number; from: number; to: number; before: number[]; after: number[] };
 
@@ -23,12 +23,13 @@ const simulatedLengths = [10, 12, 14, 17, 20, 25, 30, 40, 50, 70, 100, 140, 200]
 const assumedQuantile = 0.2;
 
 /**
- * The positions at which the level of a series changed, in order. The split into two windows (at least 5 values each) whose means differ
- * most, weighted by their sizes and in standard deviations of what is left, is compared with the best splits of 299 series without a
- * change: a seeded bootstrap that keeps the autocorrelation of the values (P. Bühlmann, Bernoulli 3 (1997) 123–148), because neighboring
- * values that resemble each other drift without any change. Testing every position is thereby corrected for: at most 5 % of series without
- * a change show one. Then each part is tested separately (binary segmentation; Matteson & James, JASA 109 (2014) 334–345, describe the test,
- * here on means).
+ * The positions at which the level of a series changed, in order.
+ * 1. The best split of the series is found: that into two windows, of at least 5 values each, whose means differ most, weighted by their sizes and in
+ *    standard deviations of what is left.
+ * 2. It is compared with the best splits of 299 series without a change. This corrects for testing every position: at most 5 % of series without a
+ *    change show one. The series are a seeded bootstrap that keeps the autocorrelation of the values (P. Bühlmann, Bernoulli 3 (1997) 123–148),
+ *    because neighboring values that resemble each other drift without any change.
+ * 3. Each part is tested in the same way (binary segmentation, as in Matteson & James, JASA 109 (2014) 334–345, here on means).
  */
 export function changePoints(values: number[]): ChangePoint[] {
   const random = seeded(1);

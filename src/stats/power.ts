@@ -26,7 +26,9 @@ export function smallestP(sizes: { base: number; head: number }[]): number {
   const byFlips = 2 ** (1 - sizes.length);
   if (byFlips < alpha) return byFlips;
   const lnWays = sizes.reduce((sum, { base, head }) => sum + lnChoose(base + head, head), 0);
-  return (sizes.every(({ base, head }) => base === head) ? 2 : 1) / Math.exp(lnWays);
+  // With sides of the same size, each split has a mirror image that differs as much.
+  const isBalanced = sizes.every(({ base, head }) => base === head);
+  return (isBalanced ? 2 : 1) / Math.exp(lnWays);
 }
 
 /**
@@ -53,11 +55,9 @@ export function unitsToShow(delta: number, level: number, from: number, testOf: 
   const isEnough = (n: number) => {
     const { error, degreesOfFreedom } = testOf(n);
     const errors = delta / error;
-    // Far beyond the critical value, power is certain and the sum of its series long.
-    return (
-      errors > 30 + 2 * tQuantile(1 - level / 2, degreesOfFreedom) ||
-      powerOfErrors(errors, degreesOfFreedom, level) >= targetPower
-    );
+    // Far beyond the critical value, power is certain, and computing it takes long.
+    const isCertain = errors > 30 + 2 * tQuantile(1 - level / 2, degreesOfFreedom);
+    return isCertain || powerOfErrors(errors, degreesOfFreedom, level) >= targetPower;
   };
   let [low, high] = [from, from];
   while (high < 1000 && !isEnough(high)) [low, high] = [high + 1, Math.min(1000, 2 * high)];

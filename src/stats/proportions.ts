@@ -51,13 +51,12 @@ function convolve(one: number[], other: number[]): number[] {
 }
 
 /**
- * How much more often side `b` succeeds in one or more strata, from -1 to 1, with its 95 % interval: the mean difference of the strata, and all differences that the
- * stratified score test doesn't reject. O. Miettinen and M. Nurminen, Statistics in Medicine 4 (1985) 213–226. With a single run per side and
- * stratum, all are one stratum.
+ * How much more often side `b` succeeds than side `a`, from -1 to 1: the mean difference of the strata, of which there is at least one. The 95 %
+ * interval has all differences that the stratified score test doesn't reject: O. Miettinen and M. Nurminen, Statistics in Medicine 4 (1985) 213–226.
  */
 export function shareDifference(strata: ShareStratum[]): Estimate {
   const isSingle = strata.length > 1 && strata.every(({ a, b }) => a.n === 1 && b.n === 1);
-  // Two runs say little about the spread of their stratum: intervals would contain the truth in 98 % of cases.
+  // Strata of two runs say little about their spread, so that intervals would contain the truth in 98 % of cases. All runs are taken as one stratum.
   if (isSingle) return shareDifference([{ a: sumOf(strata, "a"), b: sumOf(strata, "b") }]);
   const value = strata.reduce((sum, { a, b }) => sum + b.k / b.n - a.k / a.n, 0) / strata.length;
   const errorAt = (difference: number) =>

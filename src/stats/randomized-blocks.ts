@@ -15,10 +15,11 @@ export type BlockTest = PermutationResult & { basis: "blocks" | "prompts" | "blo
 
 /**
  * Two-sided test of the mean difference of two sides, from the differences of each prompt's blocks; each prompt counts equally, and has at least
- * one block. Which side came first was drawn in each block, so the labels of both sides are exchanged within blocks, which flips the sign of a
- * difference: R. A. Fisher, The Design of Experiments (1935) §21. From six prompts on, the signs of the prompts' mean differences are flipped, or, if
- * there are too few of them for a p below `level`, p is the larger one of the test within blocks and Student's t test of the prompts.
- * The 95 % interval is Student's: of the blocks within prompts with fewer than six prompts, else of the prompts.
+ * one block. Which side came first was drawn in each block, so chance could have exchanged the sides of a block, which flips the sign of its
+ * difference: R. A. Fisher, The Design of Experiments (1935) §21.
+ * - With fewer than six prompts, the signs of blocks are flipped. The 95 % interval is Student's, of the blocks within prompts.
+ * - From six prompts on, the signs of the prompts' mean differences are flipped. The 95 % interval is Student's, of the prompts.
+ * - If these are still too few for a p below `level`, p is the larger one of flipping the signs of blocks and of Student's t test of the prompts.
  */
 export function testBlocks(prompts: number[][], level: number, seed?: number): BlockTest {
   const weighted = prompts.flatMap((blocks) => blocks.map((value) => value / (prompts.length * blocks.length)));
