@@ -121,36 +121,44 @@ function editAnswer(edits: CompiledEdits, url: URL, answer: Answer, mapping: Map
 /** With a body of its own, and all of it. */
 const isSuccess = (status: number): boolean => status >= 200 && status <= 299 && status !== 204 && status !== 206;
 
-const textType =
-  /^\s*(text\/|image\/svg|application\/([\w.-]+\+)?(json|xml|javascript|ecmascript|yaml|x-yaml|toml)\b)/i;
+const textType = /^\s*(text\/|image\/svg)/i;
+const textApplication = /^\s*application\/([\w.-]+\+)?(json|xml|javascript|ecmascript|yaml|x-yaml|toml)\b/i;
 
 /** Whether a body is text: its type says so, or it can be read as text although its type is vague or missing. */
-const isText = (body: Uint8Array, contentType: string | null): boolean =>
-  textType.test(contentType ?? "") || (isUtf8(body) && !body.includes(0));
+function isText(body: Uint8Array, contentType: string | null): boolean {
+  const type = contentType ?? "";
+  return textType.test(type) || textApplication.test(type) || (isUtf8(body) && !body.includes(0));
+}
 
 const toUtf8Type = (contentType: string | null): string =>
   `${(contentType ?? "text/plain").replace(/;\s*charset\s*=\s*("[^"]*"|[^\s;]*)/i, "").trim()}; charset=utf-8`;
 
+/** A text that is searched for. `at`: where it occurs next; -1: nowhere. `position`: of its replacement in the edits. */
+type Search = { find: Buffer; replacement: Buffer; position: number; at: number };
+
+/** The search whose text occurs first from `start` on; null: none does. */
+function findNext(searches: Search[], source: Buffer, start: number): Search | null {
+  for (const search of searches) {
+    const isCovered = search.at >= 0 && search.at < start;
+    if (isCovered) search.at = source.indexOf(search.find, start);
+  }
+  const remaining = searches.filter(({ at }) => at >= 0);
+  return remaining.reduce<Search | null>((first, each) => (first && first.at <= each.at ? first : each), null);
+}
+
 /** `positions`: of the replacements that were found. Linear in the length of the text, whatever it contains. */
 function replaceTexts(edits: CompiledEdits, url: URL, text: string): { text: string; positions: number[] } {
   const source = Buffer.from(text);
-  const searches = replacementsOf(edits, url).map(({ find, replacement, position }) => {
+  const searches = replacementsOf(edits, url).map(({ find, replacement, position }): Search => {
     const bytes = Buffer.from(find);
-    // `at`: where the text occurs next; -1: nowhere.
-    return { bytes, replacement: Buffer.from(replacement), position, at: source.indexOf(bytes) };
+    return { find: bytes, replacement: Buffer.from(replacement), position, at: source.indexOf(bytes) };
   });
   const parts: Buffer[] = [];
   const positions = new Set<number>();
+  // What was replaced ends here; the size is that of the edited text so far.
   let end = 0;
   let size = 0;
-  for (;;) {
-    let next: (typeof searches)[number] | null = null;
-    for (const search of searches) {
-      // The last replacement has covered this place.
-      if (search.at >= 0 && search.at < end) search.at = source.indexOf(search.bytes, end);
-      if (search.at >= 0 && (next === null || search.at < next.at)) next = search;
-    }
-    if (next === null) break;
+  for (let next = findNext(searches, source, end); next !== null; next = findNext(searches, source, end)) {
     positions.add(next.position);
     parts.push(source.subarray(end, next.at), next.replacement);
     size += next.at - end + next.replacement.length;
@@ -158,7 +166,7 @@ function replaceTexts(edits: CompiledEdits, url: URL, text: string): { text: str
       throw new GuardError("protocol", url.href, `The edits make ${url.href} larger than ${maxEditedBytes} bytes`);
     if (parts.length > 2 * maxOccurrences)
       throw new GuardError("protocol", url.href, `The edits apply more than ${maxOccurrences} times in ${url.href}`);
-    end = next.at + next.bytes.length;
+    end = next.at + next.find.length;
   }
   if (positions.size === 0) return { text, positions: [] };
   parts.push(source.subarray(end));

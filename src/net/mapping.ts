@@ -11,8 +11,13 @@ export type MappedHost = {
   target: URL;
 };
 
+const bracketedAddress = /\[[0-9a-f:.]+\]/.source;
+const namedHost = /[^/?#@:[\]\\\s]+/.source;
 /** A host name or an origin, such as `docs.example.com`, `[::1]:8080` or `https://docs.example.com/`. */
-const keyShape = /^(?:(https?):\/\/)?(\[[0-9a-f:.]+\]|[^/?#@:[\]\\\s]+)(?::(\d{1,5}))?\/?$/i;
+const keyShape = new RegExp(
+  `^(?:(?<scheme>https?)://)?(?<host>${bracketedAddress}|${namedHost})(?::(?<port>\\d{1,5}))?/?$`,
+  "i",
+);
 const labelShape = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const maxHostName = 253;
 const schemesByPort: Record<number, string> = { 80: "http", 443: "https" };
@@ -49,7 +54,7 @@ export function parseUrlMap(urlMap: Record<string, string>): MappedHost[] {
 
 /** Parses a key. A host with a default port becomes the origin of that scheme, because URLs drop default ports. */
 function parseKey(name: string): { key: string; origin: string } | null {
-  const [, scheme, host = "", port] = keyShape.exec(name) ?? [];
+  const { scheme, host = "", port } = keyShape.exec(name)?.groups ?? {};
   // A trailing dot only says that the name is complete.
   const hostname = URL.parse(`http://${host.replace(/\.$/, "")}`)?.hostname ?? "";
   if (!isHostName(hostname) || (port !== undefined && (Number(port) < 1 || Number(port) > 65535))) return null;
@@ -139,23 +144,28 @@ export function compileMapping(hosts: readonly MappedHost[]): Mapping {
     },
     toCallerUrl(received, current) {
       const currentEntry = find(current);
-      const candidates = entries
-        .filter(({ target, prefix }) => target.origin === received.origin && isUnder(received.pathname, prefix))
+      const sameOrigin = entries.filter(({ target }) => target.origin === received.origin);
+      const [matching] = sameOrigin
+        .filter(({ prefix }) => isUnder(received.pathname, prefix))
         // The entry of the current URL comes first, then the most specific one.
         .sort((a, b) => Number(b === currentEntry) - Number(a === currentEntry) || b.prefix.length - a.prefix.length);
-      const [candidate] = candidates;
       // A server behind a prefix-stripping proxy sends paths without the prefix.
-      const entry = candidate ?? (currentEntry?.target.origin === received.origin ? currentEntry : null);
+      const entry = matching ?? sameOrigin.find((each) => each === currentEntry);
       if (!entry) return received;
       const origin = entry === currentEntry ? current.origin : entry.origin;
-      const path = candidate ? received.pathname.slice(candidate.prefix.length) : received.pathname;
-      // The server may repeat the query of the urlMap value, which may be a token.
-      const pairs = queryPairsOf(received.search);
-      const search = pairs.filter((pair) => !entry.query.includes(pair)).join("&");
-      const query = pairs.length === 0 ? received.search : search && `?${search}`;
-      return new URL(`${origin}${path.startsWith("/") ? path : `/${path}`}${query}${received.hash}`);
+      const path = received.pathname.slice(matching?.prefix.length ?? 0);
+      const search = withoutPairs(received.search, entry.query);
+      return new URL(`${origin}${path.startsWith("/") ? path : `/${path}`}${search}${received.hash}`);
     },
   };
+}
+
+/** The query that a server sent, without what it repeats of the query of the urlMap value, which may be a token. */
+function withoutPairs(search: string, omittedPairs: string[]): string {
+  const pairs = queryPairsOf(search);
+  if (pairs.length === 0) return search;
+  const others = pairs.filter((pair) => !omittedPairs.includes(pair));
+  return others.length === 0 ? "" : `?${others.join("&")}`;
 }
 
 const isUnder = (path: string, prefix: string) => path === prefix || path.startsWith(`${prefix}/`);
