@@ -105,15 +105,16 @@ function placesOfLinks({ url, text, isHtml }: Source, number: number): Candidate
 }
 
 const codePattern = /<pre\b[\s\S]*?<\/pre>|^```[\s\S]*?^```/gim;
-/** Languages whose missing brackets a parser notices, as labels of samples have them. */
-const bracketLanguages =
-  /^[\s\S]{0,200}?(?:language-|lang-|highlight-|"|```)(json|js|javascript|ts|typescript|python|py|go|java)\b/;
+const labelStart = /(?:language-|lang-|highlight-|"|```)/.source;
+const bracketLanguages = /(?:json|js|javascript|ts|typescript|python|py|go|java)/.source;
+/** The start of a sample whose label names a language in which a parser notices a missing bracket. */
+const bracketSample = new RegExp(`^[\\s\\S]{0,200}?${labelStart}${bracketLanguages}\\b`);
 
 /** Code samples that lose their last bracket. */
 function placesOfSamples({ url, text }: Source): Candidate[] {
   return [...text.matchAll(codePattern)].flatMap(([block]) => {
     const at = Math.max(block.lastIndexOf("}"), block.lastIndexOf(")"));
-    if (at < 0 || !bracketLanguages.test(block)) return [];
+    if (at < 0 || !bracketSample.test(block)) return [];
     // The end of the block, with as much before it as makes it the only one on the page.
     for (let length = 40; length <= 400; length *= 2) {
       const from = Math.max(0, at - length);
@@ -137,12 +138,13 @@ function placesOfFences({ url, text, isHtml }: Source): Candidate[] {
   return [{ kind: "open_fence", categories, url, named: new URL(url).pathname, replacements }];
 }
 
+/** A command that installs a package, whose name is the group. */
+const installCommand =
+  /\b(?:npm install|npm i|pnpm add|yarn add|pip install|cargo add|gem install) ([@\w][\w@/.-]*\w)/g;
+
 /** Commands that install another package than the samples import. */
 function placesOfPackages({ url, text }: Source): Candidate[] {
-  const commands = [
-    ...text.matchAll(/\b(?:npm install|npm i|pnpm add|yarn add|pip install|cargo add|gem install) ([@\w][\w@/.-]*\w)/g),
-  ];
-  return commands
+  return [...text.matchAll(installCommand)]
     .filter(([command]) => occursOnce(text, command))
     .map(([command, name = ""]) => ({
       kind: "wrong_package",

@@ -39,36 +39,47 @@ export function figuresOf(ctx: Context, row: CalibrationRow): CalibrationFigures
   const measured = all.flatMap((run): MeasuredRun[] =>
     run.reportId === null ? [] : [{ ...run, findings: findings.get(run.reportId) ?? [] }],
   );
-  const bySite = [...Map.groupBy(measured, ({ site }) => site).values()].map((runsOfSite) => ({
-    clean: runsOfSite.find(({ role }) => role === "clean"),
-    equal: runsOfSite.find(({ role }) => role === "equal"),
-    planted: runsOfSite.find(({ role }) => role === "planted"),
-  }));
-  const metDefects = bySite.flatMap(({ clean, planted: run }) => {
-    if (run === undefined) return [];
-    const defects = run.planted.filter((defect) => wasMet(defect, run));
-    return defects.map((defect) => ({ defect, runId: run.runId, isFound: hasFound(run, defect, clean) }));
-  });
-  const falseFindingsOf = ({ runId, findings }: MeasuredRun) =>
-    findings.filter(({ severity }) => severity !== "low").map(({ title }) => ({ title, runId }));
+  const sites = [...Map.groupBy(measured, ({ site }) => site).values()].map(toSiteRuns);
+  const metDefects = sites.flatMap(listMetDefects);
+  const foundDefects = metDefects.filter(({ isFound }) => isFound);
   // One list per clean copy. Docs that evald didn't make may have defects of their own.
   const falseFindings =
-    row.source === "docs" ? null : bySite.flatMap(({ clean }) => (clean ? [falseFindingsOf(clean)] : []));
-  const pairs = bySite.flatMap(({ clean, equal }) => (clean && equal ? [{ clean, equal }] : []));
-  const differing = pairs.filter(({ clean, equal }) => differ(row, clean, equal));
+    row.source === "docs" ? null : sites.flatMap(({ clean }) => (clean ? [falseFindingsOf(clean)] : []));
+  const equalPairs = sites.flatMap(({ clean, equal }) => (clean && equal ? [{ clean, equal }] : []));
+  const differing = equalPairs.filter(({ clean, equal }) => differ(row, clean, equal));
   return {
-    found: { n: metDefects.filter(({ isFound }) => isFound).length, of: metDefects.length },
+    found: { n: foundDefects.length, of: metDefects.length },
     falseFindings: falseFindings && {
       n: falseFindings.filter(({ length }) => length > 0).length,
       of: falseFindings.length,
     },
-    falseAlarms: { n: differing.length, of: pairs.length },
+    falseAlarms: { n: differing.length, of: equalPairs.length },
     failedRuns: all.length - measured.length,
     missed: metDefects.flatMap(({ defect: { kind, url }, runId, isFound }) => (isFound ? [] : [{ kind, url, runId }])),
     invented: falseFindings?.flat() ?? [],
     differing: differing.map(({ clean, equal }) => ({ runId: clean.runId, otherId: equal.runId })),
   };
 }
+
+/** The runs on the copies of one site: two clean ones that are equal, and one with defects. */
+type SiteRuns = Record<"clean" | "equal" | "planted", MeasuredRun | undefined>;
+
+const toSiteRuns = (runsOfSite: MeasuredRun[]): SiteRuns => ({
+  clean: runsOfSite.find(({ role }) => role === "clean"),
+  equal: runsOfSite.find(({ role }) => role === "equal"),
+  planted: runsOfSite.find(({ role }) => role === "planted"),
+});
+
+/** The defects that were there for the agent, and whether it found them. */
+function listMetDefects({ clean, planted: run }: SiteRuns) {
+  if (run === undefined) return [];
+  const defects = run.planted.filter((defect) => wasMet(defect, run));
+  return defects.map((defect) => ({ defect, runId: run.runId, isFound: hasFound(run, defect, clean) }));
+}
+
+/** On a clean copy, every finding that isn't minor is false. */
+const falseFindingsOf = ({ runId, findings }: MeasuredRun) =>
+  findings.filter(({ severity }) => severity !== "low").map(({ title }) => ({ title, runId }));
 
 /** Whether a run has a finding of a planted defect that the run on the clean copy does not have. */
 function hasFound({ findings }: MeasuredRun, defect: PlantedDefect, clean: MeasuredRun | undefined): boolean {

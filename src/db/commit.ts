@@ -9,21 +9,21 @@ export type Commit = <T>(work: (tx: Tx) => T) => Promise<T>;
 type PendingWork = { work: (tx: Tx) => unknown; resolve: (value: unknown) => void; reject: (error: unknown) => void };
 
 /**
- * For so many milliseconds after a turn of the event loop with only one work, the next is committed without waiting for the end of its turn, which
- * would make it a tenth slower. A commit to a slow disk takes longer than this, so that all work there waits: sharing saves more.
+ * A caller that was alone in its turn of the event loop is probably alone in the next one too. For this long, it is committed at once: waiting for the
+ * end of the turn would make it a tenth slower. A commit to a slow disk takes longer than this, so there all callers wait and share.
  */
 const aloneMs = 2;
 
 /**
- * Group commit: all work of one event loop turn shares one transaction, so that many callers wait for one disk write
- * instead of one each. Each work has its own savepoint, so a throw rolls back only that work. A failed commit fails all.
- * While another process is writing, work waits up to 5 seconds without blocking this thread.
+ * Group commit: all callers of one turn of the event loop share one transaction, so that many wait for one disk write instead of one each. The
+ * `work` of each has a savepoint of its own, so a throw rolls back only that. A failed commit fails all. While another process is writing, they wait
+ * up to 5 seconds without blocking this thread.
  */
 export function createCommit(db: Db): Commit {
   let pending: PendingWork[] = [];
   /** When another process was first found writing, by the monotonic clock. */
   let lockedSince: number | null = null;
-  /** Until when work doesn't wait for the end of its turn, by the monotonic clock. */
+  /** Until when a caller doesn't wait for the end of its turn, by the monotonic clock. */
   let aloneUntil = 0;
   const client = db.$client;
   const savepoint = client.query("savepoint work");
@@ -81,7 +81,7 @@ export function createCommit(db: Db): Commit {
         if (performance.now() < aloneUntil) queueMicrotask(commitAll);
         else setImmediate(endTurn);
       }
-      // The work of several requests runs in one turn, each still as a part of its own request.
+      // Callers may belong to different requests; the work of each still runs as a part of its own.
       pending.push({ work: AsyncLocalStorage.bind(work), resolve: resolve as PendingWork["resolve"], reject });
     });
 }

@@ -26,12 +26,12 @@ export const erasableTables = perConnection(({ $client }: Db): ErasableTable[] =
       .all()
       .map(({ table }) => table);
   const sorted: string[] = [];
-  const visit = (name: string) => {
+  const addAfterChildren = (name: string) => {
     if (sorted.includes(name)) return;
-    for (const child of names) if (child !== name && parentsOf(child).includes(name)) visit(child);
+    for (const child of names) if (child !== name && parentsOf(child).includes(name)) addAfterChildren(child);
     sorted.push(name);
   };
-  for (const name of names) visit(name);
+  for (const name of names) addAfterChildren(name);
   const isIndexedByOrg = (name: string) =>
     $client
       .query<{ name: string }, [string]>("select name from pragma_index_list(?) where partial = 0")

@@ -67,17 +67,25 @@ function checkOrder(line: Line, previous: Line): void {
     throw invalidLine(line, "the events of a run must be in order");
 }
 
-/** The unique keys of a row. Events need none: their order is checked. */
+/** Columns that are unique as well as the ID, or in its place. */
+const uniqueColumns: Partial<Record<RowType, string[]>> = {
+  // Their order is checked.
+  event: [],
+  reach: ["reportId"],
+  share_link: ["id", "tokenHash"],
+  archive: ["id", "digest"],
+  report: ["id", "slug"],
+  gate: ["id", "headRequestId"],
+};
+
+/** The unique keys of a row. */
 function keysOf({ type, row }: Line): unknown[] {
   if (type === "organization") return ["settings"];
-  if (type === "event") return [];
-  if (type === "reach") return [row.reportId];
+  const columns = uniqueColumns[type];
+  if (columns) return columns.map((name) => row[name]);
   // The file doesn't name the organization, which the key of some tables begins with.
   const composite = keyOf(type).filter(([name]) => name !== "orgId");
-  if (composite.length > 0) return [composite.map(([name]) => row[name]).join(" ")];
-  if (type === "share_link") return [row.id, row.tokenHash];
-  if (type === "archive") return [row.id, row.digest];
-  return [row.id, ...(type === "report" ? [row.slug] : []), ...(type === "gate" ? [row.headRequestId] : [])];
+  return composite.length > 0 ? [composite.map(([name]) => row[name]).join(" ")] : [row.id];
 }
 
 /** The columns that refer to earlier rows, and the type of those. */

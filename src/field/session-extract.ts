@@ -29,9 +29,8 @@ const runners = new Set(["npx", "bunx", "uvx", "pipx"]);
 const silentPrograms = new Set(["cd", "export", "set", "sleep", "true"]);
 
 /**
- * The calls of a session whose host or program is the product's. Of a command, only the program, its subcommand, the names of its options and URLs
- * of the product stay; of its result only what a failure wrote, without what looks private. Nothing else of a session stays: no task, no message,
- * no thought, no other tool.
+ * What may leave the machine: only calls of a session whose host or program is the product's. Of a command, the program, its subcommand, the names of
+ * its options and URLs of the product stay; of a result, what a failure wrote, without what looks private.
  */
 export function extractSession({ agent, version, events }: StoredSession, product: Product): SessionExtract {
   const results = new Map(

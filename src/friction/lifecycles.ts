@@ -98,23 +98,20 @@ export function updateLifecycles(
     };
     const life = updatedLife() ?? historyOf(evaluationsFrom(""));
     const { state, fixedAt, reached } = currentStateOf(life);
-    const next = { ...key, ...sightings, state: state ?? "new", fixedAt, reached, life };
-    tx.insert(frictionLifecycles)
-      .values(next)
-      .onConflictDoUpdate({
-        target: [
-          frictionLifecycles.orgId,
-          frictionLifecycles.promptId,
-          frictionLifecycles.preview,
-          frictionLifecycles.fingerprint,
-        ],
-        set: next,
-      })
-      .run();
-    if (!after || !pointAfter || pointBefore || preview !== "") continue;
+    storeLifecycle(tx, { ...key, ...sightings, state: state ?? "new", fixedAt, reached, life });
+    const isNewSighting = pointAfter !== undefined && pointBefore === undefined;
+    if (!after || !isNewSighting || preview !== "") continue;
     if (!row) announce(tx, "friction.opened", after, pointAfter);
     else if (row.state !== "regressed" && state === "regressed") announce(tx, "friction.regressed", after, pointAfter);
   }
+}
+
+function storeLifecycle(tx: Tx, row: LifecycleRow): void {
+  const { orgId, promptId, preview, fingerprint } = frictionLifecycles;
+  tx.insert(frictionLifecycles)
+    .values(row)
+    .onConflictDoUpdate({ target: [orgId, promptId, preview, fingerprint], set: row })
+    .run();
 }
 
 /** Whether a report has met a friction point before and after a change, in a session of the same kind: then its evaluation stays the same. */

@@ -283,6 +283,7 @@ async function openSandbox(
   const { maxRequests: requests, maxBytesOut: bytesOut } = task.limits;
   const { repository } = task.workspace ?? {};
   const setupUrls = [...commonRun.urls, ...(repository ? [repository.url] : []), ...hostUrlsOfSecrets(checkSecrets)];
+  const needsSetup = task.workspace !== undefined || secretNamesOf(task.declaredChecks).length > 0;
   const sessions: EgressSession[] = [];
   const open = (run: EgressRun) => {
     const session = egress.open(run);
@@ -290,6 +291,20 @@ async function openSandbox(
     hide([session.token]);
     return { path: egress.socketPath, token: session.token };
   };
+  const openForAgent = () =>
+    open({
+      ...commonRun,
+      urls: [...commonRun.urls, ...vendorHosts.reached.map((host) => `https://${host}/`)],
+      limits: { requests, bytesOut },
+      // What an agent exchanges with its vendor is no part of its session.
+      onEvent(event) {
+        if (!isRequestTo(vendorHosts.unreported, event)) onEgress(event);
+      },
+    });
+  // Requests of the setup and of checks are not the agent's.
+  const openForSetup = () => open({ ...commonRun, urls: setupUrls, onEvent: () => {} });
+  // Pages send dozens of requests that the agent didn't make, so they are counted separately.
+  const openForPages = () => open({ ...commonRun, limits: { bytesOut }, purpose: "page" });
   const gateway = await openGatewaySocket(model, join(storage, "gateway"));
   return {
     resources: {
@@ -297,29 +312,13 @@ async function openSandbox(
       sandbox: {
         workspace: { path: workspace, holder: null },
         folder: storage,
-        egress: open({
-          ...commonRun,
-          urls: [...commonRun.urls, ...vendorHosts.reached.map((host) => `https://${host}/`)],
-          limits: { requests, bytesOut },
-          // What an agent exchanges with its vendor is no part of its session.
-          onEvent(event) {
-            if (!isRequestTo(vendorHosts.unreported, event)) onEgress(event);
-          },
-        }),
+        egress: openForAgent(),
         archive: await storeFile(join(storage, "archive.tar.gz"), archive),
         skillsArchive: await storeFile(join(storage, "skills.tar.gz"), skillsArchive),
         login: await storeFile(join(storage, "login"), login),
-        // Requests of the setup and of checks are not the agent's.
-        setupEgress:
-          task.workspace || secretNamesOf(task.declaredChecks).length > 0
-            ? open({ ...commonRun, urls: setupUrls, onEvent: () => {} })
-            : null,
+        setupEgress: needsSetup ? openForSetup() : null,
       },
-      browser:
-        "missing" in browser
-          ? browser
-          : // Pages send dozens of requests that the agent didn't make, so they are counted separately.
-            { program: browser.program, egress: open({ ...commonRun, limits: { bytesOut }, purpose: "page" }) },
+      browser: "missing" in browser ? browser : { program: browser.program, egress: openForPages() },
     },
     async close() {
       for (const each of sessions) each.close();

@@ -10,10 +10,12 @@ export type WorkerCredential = { name: string; digest: string };
  * What a worker may do, and only with its own keys. It can't look for keys, empty the database, or send a script: it runs those of BullMQ, which
  * the service loads.
  */
-const permissions =
-  "-@all +@stream +@hash +@list +@set +@sortedset +@string +del +unlink +exists +type +expire +pexpire +ttl +pttl +persist +evalsha +multi +exec +discard +time +ping +info +hello +auth +select +reset +quit +client|setname +client|id".split(
-    " ",
-  );
+const permissions = [
+  "-@all +@stream +@hash +@list +@set +@sortedset +@string",
+  "+del +unlink +exists +type +expire +pexpire +ttl +pttl +persist",
+  "+evalsha +multi +exec +discard",
+  "+time +ping +info +hello +auth +select +reset +quit +client|setname +client|id",
+].flatMap((commands) => commands.split(" "));
 
 /** The rule of a credential, as in `ACL SETUSER`. */
 const ruleOf = ({ name, digest }: WorkerCredential): string[] => [

@@ -37,7 +37,9 @@ const durationOfRow = ({ completedAt, startedAt }: RunRow): number =>
 
 export type KeysetPage = { limit: number; isDescending: boolean };
 
-/** The filter by whose index SQLite finds the runs of a list. Without one of these filters, it reads all runs in their order. */
+// SQLite often chooses the wrong index for a list. So a plus stands before each column whose index it must not use (`plusUnless`).
+
+/** The filter by whose index SQLite is to find the runs of a list. Without one of these filters, it reads all runs in their order. */
 function indexedFilterOf(ctx: Context, org: OrgId, { promptId, status, agent, trigger }: RunFilter) {
   if (isUnfinished(status) || hasNoReport(status)) return "status";
   if (agent !== undefined && isRareAgent(ctx, org, agent)) return "agent";

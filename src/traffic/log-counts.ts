@@ -37,13 +37,18 @@ const maxSamples = 3;
 const maxSampleChars = 100;
 
 const assets = /\.(?:m?js|css|png|jpe?g|svg|gif|ico|woff2?|map|webp|avif|mp4|webm|ttf|otf|eot|webmanifest)$/i;
-/** What scanners look for in every site, and was never a page of any docs: scripts, archives, and hidden files other than `.well-known`. */
-const scannerPath =
-  /(?:\.(?:php\d?|aspx?|jsp|cgi|env|sql|bak|ini|pem|key|ya?ml\.bak|tar|t?gz|zip|rar)|\/(?:\.[^w/][^/]*|wp-[^/]*|wordpress|xmlrpc|phpmyadmin|cgi-bin|vendor|actuator|boaform|solr|owa|ecp|hnap1|server-status|_ignition)(?:\/.*)?)$/i;
+const scriptsAndArchives = /\.(?:php\d?|aspx?|jsp|cgi|env|sql|bak|ini|pem|key|ya?ml\.bak|tar|t?gz|zip|rar)$/i;
+const hiddenFiles = /\/\.[^w/][^/]*(?:\/.*)?$/i;
+const otherSoftware =
+  /\/(?:wp-[^/]*|wordpress|xmlrpc|phpmyadmin|cgi-bin|vendor|actuator|boaform|solr|owa|ecp|hnap1|server-status|_ignition)(?:\/.*)?$/i;
+/** What scanners look for in every site, and was never a page of any docs. Hidden files don't include `.well-known`. */
+const scannerPaths = [scriptsAndArchives, hiddenFiles, otherSoftware];
 /** Visitors whose missing pages count, because they may guess URLs. Crawlers only follow links, which may be out of date. */
 const guessers: ReadonlySet<CountedKind> = new Set(["coding", "answer", "program"]);
-const isMarkdown = (path: string, { contentType, accept }: LoggedRequest) =>
-  /\.mdx?$/i.test(path) || contentType.includes("markdown") || (contentType === "" && accept.includes("text/markdown"));
+function isMarkdown(path: string, { contentType, accept }: LoggedRequest): boolean {
+  if (/\.mdx?$/i.test(path)) return true;
+  return contentType === "" ? accept.includes("text/markdown") : contentType.includes("markdown");
+}
 
 /** Counts the requests of a log for the pages of docs. `docsUrl`: their address, whose path all pages have. Feed it text, then call `end`. */
 function createLogCounter(docsUrl: string, format: LogFormat | null) {
@@ -80,7 +85,8 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
     if (!isMissing && !isRead) return;
     const [path = ""] = request.path.split(/[?#]/, 1);
     if (!path.startsWith(base) || assets.test(path)) return;
-    if (isMissing && (!guessers.has(countedKind) || scannerPath.test(path))) return;
+    const isScan = scannerPaths.some((pattern) => pattern.test(path));
+    if (isMissing && (!guessers.has(countedKind) || isScan)) return;
     const url = urlOf(path);
     const key = `${month} ${name} ${url}`;
     let page = pages.get(key);

@@ -36,29 +36,37 @@ function toMonth(year: string, name: string): string | null {
   return index < 0 ? null : `${year}-${String(index + 1).padStart(2, "0")}`;
 }
 
+/** The text between two quotes, in which a backslash or \x22 escapes a quote. */
+const quoted = /(?:[^"\\]|\\.)*/.source;
+
+const combinedTime = /\[\d\d\/(?<monthName>\w{3})\/(?<year>\d{4}):[^\]]{8,20}\]/.source;
+const combinedRequest = /"(?<method>[A-Z]+) (?<path>[^" ]+)[^"]*" (?<status>\d{3}) \S+/.source;
+const combinedHeaders = ` "${quoted}" "(?<userAgent>${quoted})"(?: "(?<accept>${quoted})")?`;
 /**
  * Common and Combined Log Format, with the virtual host before it and the Accept header after it, if they are there: what Apache, nginx and
- * Fastly write. Quotes in texts are escaped by a backslash or as \x22.
+ * Fastly write.
  */
-const combined =
-  /\[\d\d\/(\w{3})\/(\d{4}):[^\]]{8,20}\] "([A-Z]+) ([^" ]+)[^"]*" (\d{3}) \S+(?: "(?:[^"\\]|\\.)*" "((?:[^"\\]|\\.)*)"(?: "((?:[^"\\]|\\.)*)")?)?/;
+const combined = new RegExp(`${combinedTime} ${combinedRequest}(?:${combinedHeaders})?`);
 
 function readCombined(line: string): LoggedRequest | null {
-  const match = combined.exec(line);
-  if (!match) return null;
-  const [, monthName = "", year = "", method = "", path = "", status, userAgent = "", accept = ""] = match;
+  const fields = combined.exec(line)?.groups;
+  if (!fields) return null;
+  const { monthName = "", year = "", method = "", path = "", status, userAgent = "", accept = "" } = fields;
   const month = toMonth(year, monthName);
   if (month === null) return null;
   return { month, method, path, status: Number(status), userAgent, accept, contentType: "" };
 }
 
+const albTime = /^\S+ (?<month>\d{4}-\d\d)-\d\dT\S+/.source;
+const albStatus = /(?:\S+ ){6}(?<status>\d{3}|-) \S+ \S+ \S+/.source;
+const albRequest = /"(?<method>[A-Z]+) (?<url>\S+)[^"]*"/.source;
 /** Application Load Balancer of AWS: fields between blanks, with the request and the user agent in quotes. */
-const alb = /^\S+ (\d{4}-\d\d)-\d\dT\S+ (?:\S+ ){6}(\d{3}|-) \S+ \S+ \S+ "([A-Z]+) (\S+)[^"]*" "((?:[^"\\]|\\.)*)"/;
+const alb = new RegExp(`${albTime} ${albStatus} ${albRequest} "(?<userAgent>${quoted})"`);
 
 function readAlb(line: string): LoggedRequest | null {
-  const match = alb.exec(line);
-  if (!match) return null;
-  const [, month = "", status, method = "", url = "", userAgent = ""] = match;
+  const fields = alb.exec(line)?.groups;
+  if (!fields) return null;
+  const { month = "", status, method = "", url = "", userAgent = "" } = fields;
   return { month, method, path: pathOf(url), status: Number(status) || 0, userAgent, accept: "", contentType: "" };
 }
 

@@ -141,11 +141,7 @@ function computeTrends(
   const { start, timeZone, startOf, dayOf } = span;
   const ids = promptsOf(ctx, org, filter);
   const { failed, days } = readScoreDays(ctx, org, ids, [start, span.end], dayOf);
-  // Across several prompts, contexts are ignored, because each prompt has its own.
-  const allDays =
-    filter.promptId === undefined
-      ? withoutRepeatedDocs(ctx, org, days).map((day) => ({ ...day, contextDigest: "" }))
-      : days;
+  const allDays = filter.promptId === undefined ? toComparableDays(ctx, org, days) : days;
   const matchingDays = allDays
     .filter(({ agent }) => filter.agent === undefined || agent === filter.agent)
     .filter(({ model }) => filter.model === undefined || model === filter.model);
@@ -183,6 +179,10 @@ function computeTrends(
     nextUntil: nextUntil ?? (span.isCut ? toIso(start) : null),
   };
 }
+
+/** The days of several prompts, as far as these can be shown together. Contexts are ignored, because each prompt has its own. */
+const toComparableDays = (ctx: Context, org: OrgId, days: ScoreDay[]): ScoreDay[] =>
+  withoutRepeatedDocs(ctx, org, days).map((day) => ({ ...day, contextDigest: "" }));
 
 /** Each series with one point per day, week or month. */
 const withIntervalPoints = (allSeries: DatedSeries[], failed: FailedRun[], startOf: Span["startOf"]) =>
@@ -289,7 +289,7 @@ function levelsOf(days: ScoreDay[]): Level[] {
 /** Every offset of a time zone from UTC is a multiple of this. */
 const stepMs = 15 * 60_000;
 
-/** Makes a function that finds the start of the interval that contains a time, and remembers it. Both are epoch ms; weeks start on Monday. */
+/** Returns a function that finds the start of the interval that contains a time, and remembers it. Both are epoch ms; weeks start on Monday. */
 function createStartOf(interval: Interval, timeZone: string): (at: number) => number {
   const starts = new Map<number, number>();
   return (at) => {
