@@ -91,9 +91,8 @@ const occursOnce = (text: string, part: string): boolean =>
 
 /** Links to other pages of the docs whose target occurs only once, because links in menus repeat. */
 function placesOfLinks({ url, text, isHtml }: Source, number: number): Candidate[] {
-  // The empty group makes the target the second group of both.
-  const pattern = isHtml ? /<a\s[^>]*?href=(["'])([^"'#?]+)\1/g : /\]\(()([^)\s#?]+)\)/g;
-  const targets = [...text.matchAll(pattern)].map(([, , target = ""]) => target);
+  const pattern = isHtml ? /<a\s[^>]*?href=(["'])(?<target>[^"'#?]+)\1/g : /\]\((?<target>[^)\s#?]+)\)/g;
+  const targets = [...text.matchAll(pattern)].map(({ groups }) => groups?.target ?? "");
   return targets
     .filter((target) => occursOnce(targets.join("\n"), target) && URL.parse(target, url)?.host === new URL(url).host)
     .map((target) => {

@@ -125,9 +125,14 @@ function readCell({ index, decode }: Cell, values: unknown[]): unknown {
 
 /** The function that turns a stored value into that of a field; null: it is used as it is. */
 function toDecode(field: Field["field"]): Cell["decode"] {
-  const decoder: Decoder = is(field, Column) ? field : "sql" in field ? field.sql.decoder : field.decoder;
+  const decoder = decoderOf(field);
   if (is(decoder, Column) && decoder.mapFromDriverValue === Column.prototype.mapFromDriverValue) return null;
   return (value) => decoder.mapFromDriverValue(value);
+}
+
+function decoderOf(field: Field["field"]): Decoder {
+  if (is(field, Column)) return field;
+  return "sql" in field ? field.sql.decoder : field.decoder;
 }
 
 /**

@@ -3,10 +3,13 @@ import { redactedText } from "../redaction/private-keys.ts";
 export const hidden = "…";
 const email = /[\w.+-]+@[\w-]+(?:\.[\w-]+)+/g;
 const anyUrl = /\b[a-z][a-z+.-]{1,15}:\/\/(?:\[redacted\]|[^\s"'<>)\]}])+/gi;
-const homePath =
+/** A path in one of the folders that systems and containers have. */
+const absolutePath =
   /(?:~|[A-Za-z]:\\|\/(?:home|Users|root|tmp|var|etc|opt|usr|workspace|mnt|srv|private|app|data|repo|builds?)\b)[\w./\\@+-]*/g;
+/** The path of a file, with an ending, below a folder of any name. */
 const relativePath = /(?<![\w:/.])(?:\.{0,2}\/)?(?:[\w@.-]+\/)+[\w.-]+\.[A-Za-z]{1,5}\b/g;
 const ipAddress = /\b\d{1,3}(?:\.\d{1,3}){3}\b/g;
+/** A host with one of the usual top-level domains, or of an internal network. */
 const hostName =
   /\b(?:[a-z0-9-]+\.)+(?:com|net|org|io|dev|app|ai|co|cloud|internal|intern|local|corp|lan|home|example|test|de|eu|uk|fr)\b/gi;
 /** Lines in which a program quotes the code that failed: `12 | code`, `> 12 | code` and `^^^^`. */
@@ -40,7 +43,7 @@ export function withoutPrivateText(text: string, values: readonly string[], isPu
 function withoutPrivateWords(text: string, values: readonly string[], isPublic: (url: URL) => boolean): string {
   const withoutShapes = text
     .replace(email, "[mail]")
-    .replace(homePath, "[path]")
+    .replace(absolutePath, "[path]")
     .replace(relativePath, "[path]")
     .replace(ipAddress, "[address]")
     .replace(hostName, (name) => {

@@ -20,8 +20,9 @@ export const statusLabels: Record<Gate["status"], string> = {
 export function gateMarkdown(gate: Gate): string {
   const { comparison, status, reason, warnings, spentUsd, progress, prompts } = gate;
   const { method = null, seed = null } = comparison?.evidence ?? {};
+  const seedText = seed === null ? "" : `, seed ${seed}`;
   const details = [
-    ...(method === null ? [] : [seed === null ? method : `${method}, seed ${seed}`]),
+    ...(method === null ? [] : [method + seedText]),
     `${progress.ended} of ${progress.of} runs finished${spentUsd === null ? "" : `, $${spentUsd.toFixed(2)} spent`}`,
     ...prompts.map(({ title, id, headRequestId, baseRequestId }) => {
       const name = prompts.length === 1 ? "" : `${title ?? id}: `;
@@ -70,8 +71,9 @@ function sidesTable({ evidence: { sides, score, delta, p, successP } }: Comparis
     return mean === undefined || mean === side.score?.mean ? side : { ...side, score: { mean, low: null, high: null } };
   });
   const interval = delta === null || delta.low === delta.high ? "" : range(delta);
+  const pText = p === null ? "" : `, p ${p}`;
   const changeOf: Record<string, string> = {
-    Score: delta === null ? "" : `${signed(delta.value)}${interval}${p === null ? "" : `, p ${p}`}`,
+    Score: delta === null ? "" : signed(delta.value) + interval + pText,
     "Goal reached": successP === null ? "" : `p ${successP}`,
   };
   return table([

@@ -291,20 +291,19 @@ async function openSandbox(
     hide([session.token]);
     return { path: egress.socketPath, token: session.token };
   };
-  const openForAgent = () =>
-    open({
-      ...commonRun,
-      urls: [...commonRun.urls, ...vendorHosts.reached.map((host) => `https://${host}/`)],
-      limits: { requests, bytesOut },
-      // What an agent exchanges with its vendor is no part of its session.
-      onEvent(event) {
-        if (!isRequestTo(vendorHosts.unreported, event)) onEgress(event);
-      },
-    });
+  const agentRun: EgressRun = {
+    ...commonRun,
+    urls: [...commonRun.urls, ...vendorHosts.reached.map((host) => `https://${host}/`)],
+    limits: { requests, bytesOut },
+    // What an agent exchanges with its vendor is no part of its session.
+    onEvent(event) {
+      if (!isRequestTo(vendorHosts.unreported, event)) onEgress(event);
+    },
+  };
   // Requests of the setup and of checks are not the agent's.
-  const openForSetup = () => open({ ...commonRun, urls: setupUrls, onEvent: () => {} });
+  const setupRun: EgressRun = { ...commonRun, urls: setupUrls, onEvent: () => {} };
   // Pages send dozens of requests that the agent didn't make, so they are counted separately.
-  const openForPages = () => open({ ...commonRun, limits: { bytesOut }, purpose: "page" });
+  const pageRun: EgressRun = { ...commonRun, limits: { bytesOut }, purpose: "page" };
   const gateway = await openGatewaySocket(model, join(storage, "gateway"));
   return {
     resources: {
@@ -312,13 +311,13 @@ async function openSandbox(
       sandbox: {
         workspace: { path: workspace, holder: null },
         folder: storage,
-        egress: openForAgent(),
+        egress: open(agentRun),
         archive: await storeFile(join(storage, "archive.tar.gz"), archive),
         skillsArchive: await storeFile(join(storage, "skills.tar.gz"), skillsArchive),
         login: await storeFile(join(storage, "login"), login),
-        setupEgress: needsSetup ? openForSetup() : null,
+        setupEgress: needsSetup ? open(setupRun) : null,
       },
-      browser: "missing" in browser ? browser : { program: browser.program, egress: openForPages() },
+      browser: "missing" in browser ? browser : { program: browser.program, egress: open(pageRun) },
     },
     async close() {
       for (const each of sessions) each.close();

@@ -4,9 +4,11 @@ import { invalidField } from "../errors.ts";
 import { checkHttpUrl } from "../schema.ts";
 import type { WorkspaceSetup } from "./workspace-schema.ts";
 
-/** Variables that connect commands to the network and its certificates, or that could replace programs. */
-const reservedVariables =
-  /^(PATH|HOME|USER|TMPDIR|PWD|SHELL|LD_.*|EVALD_.*|(https?|all|no|ftp)_proxy|SSL_CERT_.*|.*_CA_(BUNDLE|CERTS|INFO)|GIT_SSL_.*|NODE_OPTIONS)$/i;
+const processVariables = /^(PATH|HOME|USER|TMPDIR|PWD|SHELL|LD_.*|NODE_OPTIONS|EVALD_.*)$/i;
+const proxyVariables = /^(https?|all|no|ftp)_proxy$/i;
+const certificateVariables = /^(SSL_CERT_.*|GIT_SSL_.*|.*_CA_(BUNDLE|CERTS|INFO))$/i;
+/** Variables that could replace programs, or that connect commands to the network and its certificates. */
+const reservedVariables = [processVariables, proxyVariables, certificateVariables];
 
 /** Throws bad_request that names the field. */
 export function checkWorkspace(
@@ -38,7 +40,7 @@ export function checkWorkspace(
 
 /** Throws bad_request that names the field if evald sets one of the variables itself. */
 export function checkVariables(field: string, env: Record<string, string> = {}): void {
-  const reserved = Object.keys(env).find((name) => reservedVariables.test(name));
+  const reserved = Object.keys(env).find((name) => reservedVariables.some((pattern) => pattern.test(name)));
   if (reserved) throw invalidField(field, `${reserved} is set by evald; use another name`);
 }
 

@@ -163,7 +163,8 @@ function medianToFirstSuccess(slots: { all: SuiteRunRow[] }[], name: "seconds" |
 /** Products compared on the slots that both were judged on, with at least four runs each. `delta` is in percentage points. */
 function pairsOf(rows: Pick<ProductResult, "slots">[]): TestedPair[] {
   return rows.flatMap((a, i) =>
-    rows.slice(i + 1).flatMap((b, offset): TestedPair[] => {
+    rows.flatMap((b, j): TestedPair[] => {
+      if (j <= i) return [];
       const both = a.slots.flatMap((slot, at) => {
         const other = b.slots[at];
         return other && slot.judged > 0 && other.judged > 0 ? [[slot, other] as const] : [];
@@ -172,8 +173,8 @@ function pairsOf(rows: Pick<ProductResult, "slots">[]): TestedPair[] {
       if (Math.min(first.judged, second.judged) < minRuns) return [];
       const p = fisherTest({ k: first.reached, n: first.judged }, { k: second.reached, n: second.judged });
       const delta = 100 * (second.reached / second.judged - first.reached / first.judged);
-      // Products stand where a matrix has agents.
-      return [{ agents: [i, i + 1 + offset], delta, p }];
+      // A matrix compares agents, this compares products.
+      return [{ agents: [i, j], delta, p }];
     }),
   );
 }
