@@ -34,11 +34,17 @@ export async function* checkApiSamples(session: Session, pages: ReadPage[], desc
   }
 }
 
+/** `Releases`, `What's new in 2.0`, `Migration guide`, `Upgrading to v3`. */
+const titlesAboutVersions = [
+  /^(changes|releases|history)\b/i,
+  /\b(changelog|release notes|breaking changes|what.s new)\b/i,
+  /\b(upgrad|migrat)\w*( guide)?\s*$/i,
+  /\b(upgrad|migrat)\w*\b.*\b(version|v?\d)/i,
+];
+
 /** Whether a page says how versions differ: its samples also show what is no longer right. */
 export const isAboutVersions = ({ title }: ReadPage): boolean =>
-  /^(?:changes|releases|history)\b|\b(changelog|release notes|breaking changes|what.s new)\b|\b(upgrad|migrat)\w*( guide)?\s*$|\b(upgrad|migrat)\w*\b.*\b(version|v?\d)/i.test(
-    title,
-  );
+  titlesAboutVersions.some((aboutVersions) => aboutVersions.test(title));
 
 const passOf = (page: ReadPage, count: number): Check =>
   toCheck({

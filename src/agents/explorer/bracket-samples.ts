@@ -8,15 +8,13 @@ export type ParseResult = { broken: false } | SyntaxProblem | null;
 /** The line of an index in a text, from 1. */
 export const lineAt = (code: string, index: number) => code.slice(0, index).split("\n").length;
 
-/** The line where something is missing before an index: where a value starts a line, it is missing at the end of the last line with code before it. */
+/** The line where something is missing before an index. Before a value that starts its line, it is missing at the end of the last line with code. */
 export function lineOfMissing(code: string, index: number): number {
   const line = lineAt(code, index);
   const lines = code.split("\n");
-  if (
-    !/^\s*[\w"'`$[{(@]/.test(lines[line - 1]!) ||
-    code.slice(code.lastIndexOf("\n", index - 1) + 1, index).trim() !== ""
-  )
-    return line;
+  const startsLine = code.slice(code.lastIndexOf("\n", index - 1) + 1, index).trim() === "";
+  const isValue = /^\s*[\w"'`$[{(@]/.test(lines[line - 1]!);
+  if (!startsLine || !isValue) return line;
   const previous = lines.findLastIndex((each, at) => at < line - 1 && !/^\s*(?:\/\/.*)?$/.test(each));
   return previous < 0 ? line : previous + 1;
 }
@@ -77,9 +75,13 @@ export function checkBrackets(language: GrammarName, code: string): ParseResult 
   return findTypographicQuote(text, source) ?? (language === "python" ? findMissingComma(code, text) : null);
 }
 
-/** A function of Go whose parameters, in which types may have brackets of their own, are still open where its block starts. */
-const goBlockInParameters =
-  /\bfunc(?:\s*\([^()]*\))?(?:\s+\w+)?\s*\((?:[^(){}]|\([^(){}]*\)|\b(?:struct|interface)\s*\{[^{}]*\})*(?<!\b(?:struct|interface)\s*)\{/;
+const goReceiver = String.raw`\([^()]*\)`;
+/** Types of parameters may have brackets of their own. */
+const goParameters = String.raw`(?:[^(){}]|\([^(){}]*\)|\b(?:struct|interface)\s*\{[^{}]*\})*`;
+/** A function of Go whose parameters are still open where its block starts. */
+const goBlockInParameters = new RegExp(
+  String.raw`\bfunc(?:\s*${goReceiver})?(?:\s+\w+)?\s*\(${goParameters}(?<!\b(?:struct|interface)\s*)\{`,
+);
 
 /** Words of Python that continue an expression on the next line, or that one goes on after. */
 const pythonOperator = /^(?:and|as|async|await|else|for|from|if|in|is|lambda|not|or|yield)$/;

@@ -20,26 +20,27 @@ export const checkCopying = (page: ReadPage, pages: ReadPage[], apiNames: string
   ...promptChecks(page, pages),
 ];
 
-/**
- * `<region-code>` in a command; `{region_code}`, `<region-code>` or `[region-code]` in a URL; `<<region-code>>` or `<region-code>` in quotes; `YOUR_REGION_CODE`,
- * `INSERT_REGION_CODE` or `REGION_CODE_HERE` anywhere: the words between the marks.
- */
+/** `<region-code>`. */
+const inCommand = /<([a-z][\w -]{2,40})>/gi;
+/** A URL, but not in a string with replacements, where braces hold an expression. */
+const urlOfSample = /(?<![`]|[fF$]["'])https?:\/\/[^\s"'`]+/g;
+/** `{region_code}`, `<region-code>` or `[region-code]`. */
+const inUrl = /(?<![$#])\{([a-z]\w{2,40})\}|<([a-z][\w-]{2,40})>|(?<=\/)\[([a-z][\w-]{2,40})\]/gi;
+/** `<<region-code>>` or `<region-code>`. A tag of one word may be one of HTML. */
+const inQuotes = /(?<=["'`])(?:<<([a-z][\w -]{2,40})>>|<([a-z]\w*(?:[ _-]\w+){1,4})>)(?=["'`])/gi;
+/** `YOUR_REGION_CODE` or `INSERT_REGION_CODE`. */
+const afterRequest = /\b(?:YOUR|INSERT)[_-]([A-Z][A-Z_-]{2,40})\b/g;
+/** `REGION_CODE_HERE`. */
+const beforeHere = /\b(?!YOUR|INSERT)([A-Z][A-Z_-]{2,40})[_-]HERE\b/g;
+
+/** The placeholders of a sample. `name`: the words between the marks. */
 function placeholdersOf(sample: CodeSample): { name: string; text: string }[] {
   // What a program printed is not for readers to fill in.
   const code = commandsOf(sample.code) ?? sample.code;
-  const marked = commandLabel.test(languageOf(sample)) ? [...code.matchAll(/<([a-z][\w -]{2,40})>/gi)] : [];
-  // In a string with replacements, braces hold an expression.
-  const inUrls = [...code.matchAll(/(?<![`]|[fF$]["'])https?:\/\/[^\s"'`]+/g)].flatMap(([url]) => [
-    ...url.matchAll(/(?<![$#])\{([a-z]\w{2,40})\}|<([a-z][\w-]{2,40})>|(?<=\/)\[([a-z][\w-]{2,40})\]/gi),
-  ]);
-  // A tag of one word may be one of HTML.
-  const quoted = [
-    ...code.matchAll(/(?<=["'`])(?:<<([a-z][\w -]{2,40})>>|<([a-z]\w*(?:[ _-]\w+){1,4})>)(?=["'`])/gi),
-  ].filter(([, , tag]) => tag === undefined || !code.includes(`</${tag}`));
-  const asked = [
-    ...code.matchAll(/\b(?:YOUR|INSERT)[_-]([A-Z][A-Z_-]{2,40})\b/g),
-    ...code.matchAll(/\b(?!YOUR|INSERT)([A-Z][A-Z_-]{2,40})[_-]HERE\b/g),
-  ];
+  const marked = commandLabel.test(languageOf(sample)) ? [...code.matchAll(inCommand)] : [];
+  const inUrls = [...code.matchAll(urlOfSample)].flatMap(([url]) => [...url.matchAll(inUrl)]);
+  const quoted = [...code.matchAll(inQuotes)].filter(([, , tag]) => tag === undefined || !code.includes(`</${tag}`));
+  const asked = [...code.matchAll(afterRequest), ...code.matchAll(beforeHere)];
   return [...marked, ...inUrls, ...quoted, ...asked].map((match) => ({
     name: match.slice(1).find((name) => name !== undefined) ?? "",
     text: match[0],

@@ -6,8 +6,11 @@ import { commandsOf } from "./shell-samples.ts";
 /** Short options of curl that take a value, in the same word or in the next. */
 const shortWithValue = new Set("AbcCdDeEFhHKmoPQrtTuUwxXyYz");
 /** Long options of curl that are read with their value. The value of any other one is read as an address, and is left out if it is none. */
-const longWithValue =
-  /^(?:request|header|data(?:-raw|-binary|-ascii|-urlencode)?|json|form(?:-string)?|upload-file|user|url|url-query|cookie|cert|key|cacert|output|write-out|user-agent|referer|proxy|config|oauth2-bearer|aws-sigv4|max-time|connect-timeout|retry|resolve|connect-to)$/;
+const longWithValue = new Set(
+  `aws-sigv4 cacert cert config connect-timeout connect-to cookie data data-ascii data-binary data-raw data-urlencode form form-string
+header json key max-time oauth2-bearer output proxy referer request resolve retry upload-file url url-query user user-agent
+write-out`.split(/\s+/),
+);
 const longNames: Record<string, string> = {
   d: "data",
   F: "form",
@@ -26,7 +29,7 @@ const longNames: Record<string, string> = {
 /** The requests of the curl commands in a script or a terminal session. */
 export async function callsOfCommands(code: string): Promise<HttpCall[]> {
   const { parse, forEachChild } = await import("unbash");
-  // null: not a terminal session. The commands of a session are on other lines than in the sample, because its output is left out.
+  // null: not a terminal session. The lines of its commands are unknown, because the output between them is left out.
   const commands = commandsOf(code);
   // The shell would take a placeholder in angle brackets for a redirection.
   const source = (commands ?? code).replace(/<[A-Za-z][^<>\n|&;]{0,60}>/g, unknownPart);
@@ -87,7 +90,7 @@ function optionsOf(words: string[]): Option[] {
 function toLongOption(word: string, rest: string[]): Option {
   const [name = "", ...values] = word.slice(2).split("=");
   if (values.length > 0) return { name, value: values.join("=") };
-  return { name, value: longWithValue.test(name) ? (rest.shift() ?? "") : "" };
+  return { name, value: longWithValue.has(name) ? (rest.shift() ?? "") : "" };
 }
 
 /** The options of a word such as `-sXPOST`: the last one may have a value, in the same word or at the start of `rest`, which it is taken from. */
@@ -121,6 +124,7 @@ function defaultMethod(has: (option: RegExp) => boolean): string {
 
 const dataOption = /^(?:data(?:-.*)?|json)$/;
 const uploadOption = /^(?:form(?:-string)?|upload-file)$/;
+const credentialOption = /^(?:user|netrc.*|oauth2-bearer|cookie|cert|config|aws-sigv4|negotiate|ntlm|digest)$/;
 
 /** `hasUnknownWords`: some words are only known to the shell. */
 function callOf(options: Option[], hasUnknownWords: boolean, line: number): HttpCall[] {
@@ -140,7 +144,7 @@ function callOf(options: Option[], hasUnknownWords: boolean, line: number): Http
   const hasUnknownHeaders =
     hasUnknownWords ||
     headerLines.some((header) => header.startsWith("@") || header.split(/[:;]/)[0]!.includes(unknownPart));
-  const hasCredentials = has(/^(?:user|netrc.*|oauth2-bearer|cookie|cert|config|aws-sigv4|negotiate|ntlm|digest)$/);
+  const hasCredentials = has(credentialOption);
   return valuesOf(/^url$/).flatMap((address) => {
     // To a folder, curl adds the name of the file that it uploads.
     const file = address.endsWith("/") && has(/^upload-file$/) ? unknownPart : "";

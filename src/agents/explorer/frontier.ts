@@ -4,7 +4,10 @@ import type { Provenance } from "../agent.ts";
 import { type Term, toStems } from "./goal.ts";
 import { mayBePage } from "./session.ts";
 
-/** Why a URL is opened: its link text or URL contains words of the goal, or only the text around the link does, or such pages usually lead further. */
+/**
+ * Why a URL is opened. `named`: its link text or URL contains words of the goal. `around`: only the text around the link does. `hub`: such pages
+ * usually lead further.
+ */
 type Reason = "named" | "around" | "hub" | "none";
 
 /** A URL that was found but not opened yet. */
@@ -67,8 +70,8 @@ const wholeHubName = new RegExp(`^(the )?(${hubNames})$`, "i");
 const partialHubName = new RegExp(`(?<![\\w-])(${contentsNames}|${hubNames})(?![\\w-])|tutorial|everyday`, "i");
 
 /**
- * The goal's terms that a word form stands for, with its weight for each. A form is the stem of a word in a text; a term is known by the stem
- * of its own word, and a form may also be a synonym of it.
+ * The goal's terms by the stems of their words and synonyms, as texts have them: `stem` is that of the term itself, and `weight` how much the other
+ * one counts for it.
  */
 type TermForms = Map<string, { stem: string; weight: number }[]>;
 
@@ -238,11 +241,16 @@ function takeBest(state: State, terms: Term[], rarity: (term: Term) => number): 
   closed.set(best.key, best.depth);
   if (best.hubScore > 0) state.openedHubs++;
   const { url, text, provenance, foundOn } = best;
-  const namedWords = wordsOf(terms, best.named);
-  const words = namedWords.length > 0 ? namedWords : wordsOf(terms, best.hits);
   const isMainlyHub = best.hubScore * hubDecay > wordScoreOf(best, weights);
-  const reason = isMainlyHub ? "hub" : namedWords.length > 0 ? "named" : words.length > 0 ? "around" : "none";
-  return { url, text, provenance, foundOn, reason, terms: words };
+  return { url, text, provenance, foundOn, ...reasonFor(best, terms, isMainlyHub) };
+}
+
+function reasonFor({ named, hits }: Entry, terms: Term[], isMainlyHub: boolean): Pick<Candidate, "reason" | "terms"> {
+  const namedWords = wordsOf(terms, named);
+  const words = namedWords.length > 0 ? namedWords : wordsOf(terms, hits);
+  if (isMainlyHub) return { reason: "hub", terms: words };
+  if (namedWords.length > 0) return { reason: "named", terms: words };
+  return { reason: words.length > 0 ? "around" : "none", terms: words };
 }
 
 /** The share of each term in a match of the whole goal: more for a term that is rare in what was read and in the links that were found. */
@@ -270,7 +278,8 @@ function hubBonusOf({ url, text, context = "" }: PageLink): number {
   const isAny = (pattern: RegExp) => shortNames.some((name) => pattern.test(name));
   if (isAny(wholeContentsName)) return hubBonus.contents;
   if (isAny(partialHubName) && /\b(to get started|start here|new to)\b/i.test(context)) return hubBonus.contents;
-  return isAny(wholeHubName) ? hubBonus.wholeName : isAny(partialHubName) ? hubBonus.partOfName : 0;
+  if (isAny(wholeHubName)) return hubBonus.wholeName;
+  return isAny(partialHubName) ? hubBonus.partOfName : 0;
 }
 
 const lastSegmentOf = (path: string) => path.split("/").filter(Boolean).at(-1) ?? "";

@@ -2,14 +2,15 @@ import { lazy } from "../../once.ts";
 import { everydayPhrases } from "./everyday-phrases.ts";
 import { phrases, synonyms } from "./synonyms.ts";
 
-/**
- * A word of the goal: as written, the form to search for, and synonyms by their form. `related`: the forms of words that docs often use for
- * what the goal says around it.
- */
+/** A word of the goal, or several that name one thing. */
 export type Term = {
+  /** As the goal writes it. */
   word: string;
+  /** The form to search for. */
   stem: string;
+  /** Its synonyms, by their stems. */
   alternatives: ReadonlyMap<string, string>;
+  /** The stems of words that docs often use for what the goal says around it. */
   related: ReadonlySet<string>;
 };
 
@@ -43,9 +44,12 @@ che chi ci con da dal dei del della di e è gli ha il in la le lo ma mi nel non 
 的 了 在 是 和 与 及 或 我 你 他 我们 一个 如何 怎么 使用`.split(/\s+/),
 );
 
-/** Small numbers, which docs may write as digits. They say little about what a text is about. */
-const smallNumber =
-  /^(\d{1,2}|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|deux|trois|quatre|cinq|sept|huit|neuf|dix|dos|tres|cuatro|cinco|siete|ocho|nueve|diez)$/;
+const numberWords = new Set(
+  `two three four five six seven eight nine ten eleven twelve twenty zwei drei vier fünf sechs sieben acht neun zehn deux trois quatre
+cinq six sept huit neuf dix dos tres cuatro cinco siete ocho nueve diez`.split(/\s+/),
+);
+/** Whether a word is a small number, which docs may write as digits. It says little about what a text is about. */
+const isSmallNumber = (word: string): boolean => /^\d{1,2}$/.test(word) || numberWords.has(word);
 
 /** Scripts that are written without spaces between words. */
 const unspaced =
@@ -53,15 +57,25 @@ const unspaced =
 const segmenter = new Intl.Segmenter("und", { granularity: "word" });
 
 /** Verbs that docs write as one word or as two: `back up` and `backup`, `log in` and `login`. */
-const phrasal =
-  /(?<=\b(?:back|set|clean|start|look|sign|scale)) (?=up\b)|(?<=\b(?:log|sign|check|scale)) (?=in\b|out\b)|(?<=\b(?:log|sign)) (?=on\b|off\b)|(?<=\b(?:roll|fall|call)) (?=back\b)|(?<=\b(?:roll|time)) (?=out\b)|(?<=\b(?:shut|break|scale)) (?=down\b)/g;
+const phrasalVerbs = [
+  ["back|set|clean|start|look|sign|scale", "up"],
+  ["log|sign|check|scale", "in|out"],
+  ["log|sign", "on|off"],
+  ["roll|fall|call", "back"],
+  ["roll|time", "out"],
+  ["shut|break|scale", "down"],
+] as const;
+const spaceInPhrasalVerb = new RegExp(
+  phrasalVerbs.map(([verbs, particles]) => `(?<=\\b(?:${verbs})) (?=(?:${particles})\\b)`).join("|"),
+  "g",
+);
 
 /** The words of a text in lower case, in order, in any script. */
 export function toWords(text: string): string[] {
   const lower = text
     .normalize("NFKC")
     .toLowerCase()
-    .replace(phrasal, "")
+    .replace(spaceInPhrasalVerb, "")
     .replace(/\be-mail/g, "email");
   const words = lower.match(/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu) ?? [];
   return words.flatMap((word) =>
@@ -107,9 +121,10 @@ function findStem(word: string): string {
   for (const [ending, minLength] of endings) {
     const root = stem.replace(ending, "");
     if (root === stem || root.length < minLength || !/[aeiouy]/.test(root)) continue;
-    const doubled = /([bdgmnprt])\1$/.test(root);
-    stem = doubled ? root.slice(0, -1) : shortRoot.test(root) ? root + lostE : root;
-    hasVerbEnding = !doubled && stem.endsWith("at");
+    const isDoubled = /([bdgmnprt])\1$/.test(root);
+    if (isDoubled) stem = root.slice(0, -1);
+    else stem = shortRoot.test(root) ? root + lostE : root;
+    hasVerbEnding = !isDoubled && stem.endsWith("at");
     break;
   }
   // What is left of `migrate`, `migrating` and `migration` is `migr`.
@@ -132,7 +147,7 @@ export function goalPartsOf(goal: string): Term[][] {
   return parts.map(toTerms).filter((terms) => terms.length >= 2);
 }
 
-/** The synonyms of a name, by their stems. Those of several words are left out: texts are searched word by word. `stem`: empty for a phrase. */
+/** The synonyms of a name, by their stems. Those of several words are left out: texts are searched word by word. `stem`: of the name; empty for a phrase. */
 function alternativesOf(name: string, stem: string): Map<string, string> {
   const forms = new Map<string, string>();
   const names = [...synonyms.keys()].filter((key) => key === name || toStems(key).join(" ") === stem);
@@ -170,7 +185,7 @@ function termsOf(text: string): Term[] {
     }
     for (const word of toWords(part)) {
       const stem = toStem(word);
-      if (stopWords.has(word) || stopWords.has(stem) || smallNumber.test(word)) continue;
+      if (stopWords.has(word) || stopWords.has(stem) || isSmallNumber(word)) continue;
       if (word.length < 2 && !unspaced.test(word) && !letters.has(word)) continue;
       if (!terms.has(stem))
         terms.set(stem, { word, stem, alternatives: alternativesOf(word, stem), related: new Set() });

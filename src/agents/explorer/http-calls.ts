@@ -3,7 +3,7 @@ import { callsOfProgram } from "./client-calls.ts";
 import { callsOfCommands } from "./curl.ts";
 import { type HttpCall, queryOf, toUrl } from "./http-call.ts";
 import { languageOf, maxSampleChars } from "./inferred-languages.ts";
-import { markUnknownParts, parseJson, unresolved } from "./literals.ts";
+import { type Literal, markUnknownParts, parseJson, unresolved } from "./literals.ts";
 
 const shellLanguage = /^(?:sh|bash|shell|zsh|console|terminal|shell-session|shellsession|curl|cmd)$/;
 const programLanguage = {
@@ -11,7 +11,7 @@ const programLanguage = {
   python: /^(?:python3?|py3?|pycon)$/,
 };
 
-/** The calls of APIs in a sample, in the order in which it has them. To infer its language takes long, so that is only done if it has a URL. */
+/** The calls of APIs in a sample, in their order. Its language is only inferred if it has a URL, because that takes long. */
 export async function callsOf(sample: CodeSample): Promise<HttpCall[]> {
   const { code } = sample;
   if (code.length > maxSampleChars) return [];
@@ -67,7 +67,11 @@ function callOfMessage(code: string): HttpCall[] {
   );
   const url = toUrl(target.startsWith("/") ? `https://${headers.get("host") ?? ""}${target}` : target);
   if (url === null || method === "") return [];
-  const text = bodies.join("\n\n").trim();
-  const body = text === "" ? undefined : text.startsWith("{") ? parseJson(markUnknownParts(text)) : unresolved;
+  const body = parseBody(bodies.join("\n\n").trim());
   return [{ method, url, query: queryOf(url), headers: new Set(headers.keys()), hasCredentials: false, body, line: 0 }];
+}
+
+function parseBody(text: string): Literal | undefined {
+  if (text === "") return undefined;
+  return text.startsWith("{") ? parseJson(markUnknownParts(text)) : unresolved;
 }

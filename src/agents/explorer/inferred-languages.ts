@@ -25,7 +25,8 @@ export function languageOf({ language, code }: CodeSample): string {
   const inference = inferLanguage(code);
   if (!inference?.isCertain) return "";
   const { language: family } = inference;
-  return family === "script" ? "js" : family === "session" ? "console" : family;
+  if (family === "script") return "js";
+  return family === "session" ? "console" : family;
 }
 
 /** Results of earlier samples, of which docs repeat many. */
@@ -57,9 +58,12 @@ export function dataFormatOf(code: string): LanguageFamily | null {
   return isCommands(code) ? "shell" : null;
 }
 
-/** No text may match in two ways: trying all of them would take exponential time. */
-const jsonValue =
-  /^(?:"(?:[^"\\\n]|\\.)*"\s*:)?(?:"(?:[^"\\\n]|\\.)*"|-?\d[\d.eE+-]*(?![\d.eE+-])|true|false|null|[\s{}[\],])*$/;
+const jsonString = String.raw`"(?:[^"\\\n]|\\.)*"`;
+const jsonNumber = String.raw`-?\d[\d.eE+-]*(?![\d.eE+-])`;
+/** A key and values of JSON, or either. No text may match in two ways: trying all of them would take exponential time. */
+const jsonPart = new RegExp(
+  String.raw`^(?:${jsonString}\s*:)?(?:${jsonString}|${jsonNumber}|true|false|null|[\s{}[\],])*$`,
+);
 
 /** An object or array whose lines are keys and values of JSON, but for one of many. */
 function isJsonText(code: string): boolean {
@@ -74,16 +78,21 @@ const isJsonLine = (line: string): boolean =>
   line
     .trim()
     .split(/(?<=[,{[])\s*(?=")/)
-    .every((part) => jsonValue.test(part));
+    .every((part) => jsonPart.test(part));
+
+/** A key without a value, and a key or an item in the next line. */
+const yamlKeyAboveOthers = /^[ \t]*(?:- )?["']?[\w./-]+["']?:[ \t]*\n[ \t]*(?:- )?["']?[\w./-]+/m;
+/** A blank line, a separator of documents, a comment, a key, and an item. */
+const yamlLines = [/^\s*$/, /^---$/, /^\s*#/, /^\s*(?:- )*["']?[\w./@$-]+["']?:(?:\s.*)?$/, /^\s*- \S/];
+/** A line of CSS or a program, which has a colon too. */
+const endsLikeProgram = /^\s*[\w./-]+\s*:.*[;{(]\s*$/m;
 
 /** Nothing but keys, items and comments, of which some are below others. */
 const isYamlText = (code: string): boolean =>
-  /^[ \t]*(?:- )?["']?[\w./-]+["']?:[ \t]*\n[ \t]*(?:- )?["']?[\w./-]+/m.test(code) &&
+  yamlKeyAboveOthers.test(code) &&
   !hasRepeatedKey(code) &&
-  code
-    .split("\n")
-    .every((line) => /^\s*$|^---$|^\s*#|^\s*(?:- )*["']?[\w./@$-]+["']?:(?:\s.*)?$|^\s*- \S/.test(line)) &&
-  !/^\s*[\w./-]+\s*:.*[;{(]\s*$/m.test(code);
+  code.split("\n").every((line) => yamlLines.some((form) => form.test(line))) &&
+  !endsLikeProgram.test(code);
 
 function hasRepeatedKey(code: string): boolean {
   const keys = [...code.matchAll(/^[\w./-]+(?=:)/gm)].map(String);
@@ -92,17 +101,16 @@ function hasRepeatedKey(code: string): boolean {
 
 const isSession = (code: string): boolean => /^\s*(?:[\w.-]+@[\w.-]\S* ?)?[$❯] \w/.test(code);
 
-/** A command with options, and neither a synopsis nor a sentence. */
+/** `npm install --save-dev acme`: a command with an option. */
+const commandWithOption = /^(?:sudo )?[a-z][\w./-]*(?:\s+[^\s=:(){};]\S*)*\s+--?[a-z][\w-]*(?:[ =]|$)/;
+
+/** A script, or nothing but commands with options: neither a synopsis nor a sentence. */
 function isCommands(code: string): boolean {
   const lines = code
     .replace(/\\\n/g, " ")
     .split("\n")
     .filter((line) => !/^\s*(?:#.*)?$/.test(line));
-  return (
-    /^#!.*sh\b/.test(code) ||
-    (lines.length > 0 &&
-      lines.every((line) => /^(?:sudo )?[a-z][\w./-]*(?:\s+[^\s=:(){};]\S*)*\s+--?[a-z][\w-]*(?:[ =]|$)/.test(line)))
-  );
+  return /^#!.*sh\b/.test(code) || (lines.length > 0 && lines.every((line) => commandWithOption.test(line)));
 }
 
 /** Markup, a diff, and the prompts of other programs. */

@@ -2,6 +2,14 @@ import { reasonOf } from "../../errors.ts";
 import { lineAt, lineOfMissing, type ParseResult } from "./bracket-samples.ts";
 import { grammars } from "./grammars.ts";
 
+/** Comments, names of types, ellipses, and what stands in for values. */
+const looseSyntax = [
+  /\/\/|\/\*|^[ \t]*#/m,
+  /:\s*(string|number|boolean|any|int|integer|object|array|float|uuid|date)\b/i,
+  /\.\.\./,
+  /<|\$\{|\|/,
+];
+
 /** The result for a sample of JSON, which may be a part of an object or one value per line. Null if it may be meant loosely. */
 export function parseJsonSample(code: string): ParseResult {
   const problem = jsonProblem(code);
@@ -10,9 +18,8 @@ export function parseJsonSample(code: string): ParseResult {
   if ([`{${value}}`, `[${value}]`].some((framed) => jsonProblem(framed) === null)) return { broken: false };
   if (value.split(/\n(?=\S)/).every((line) => jsonProblem(line) === null)) return { broken: false };
   const withoutStrings = value.replace(/"(?:[^"\\\n]|\\.)*"/g, '""');
-  const looseSyntax =
-    /\/\/|\/\*|^[ \t]*#|:\s*(string|number|boolean|any|int|integer|object|array|float|uuid|date)\b|\.\.\.|<|\$\{|\|/im;
-  if (looseSyntax.test(withoutStrings) || /compilerOptions|tsconfig|jsconfig/.test(code)) return null;
+  const isLoose = looseSyntax.some((syntax) => syntax.test(withoutStrings));
+  if (isLoose || /compilerOptions|tsconfig|jsconfig/.test(code)) return null;
   return { broken: true, ...jsonErrorIn(code, problem) };
 }
 

@@ -25,9 +25,12 @@ const otherSiteRequestMs = 4000;
 const otherSitesMs = 6000;
 const signInPath = /\/(login|signin|sign-in|signup|sign-up)(\/|$)/i;
 const signInText = /^(sign|log)[ -]?(in|up|on)$/i;
-/** Reserved example names (RFC 2606), and addresses of the reader's own machine. */
-const exampleHosts =
-  /(^|\.)(example(\.(com|org|net))?|test|invalid|local|localhost|internal)$|^(127\.|0\.0\.0\.0|\[::1?\]|10\.|192\.168\.)/i;
+/** Reserved example names (RFC 2606), and addresses of the reader's own machine and network. */
+const exampleHosts = [
+  /(^|\.)(example(\.(com|org|net))?|test|invalid|local|localhost|internal)$/i,
+  /^(127\.|0\.0\.0\.0|\[::1?\]|10\.|192\.168\.)/,
+];
+const isExampleHost = (hostname: string): boolean => exampleHosts.some((host) => host.test(hostname));
 
 /** Where a link occurs: a page, an llms.txt or a sitemap. */
 type LinkSource = { url: string; markdown: string; provenance: "link" | Listing["kind"] };
@@ -142,7 +145,7 @@ async function testHost(session: Session, targets: Target[], untilMs: number, lo
 function mayBeTested(address: string, isOwnSite: boolean): boolean {
   if (!/^https?:\/\//i.test(address) || /[<>{}$]|%7B|%3C/i.test(address)) return false;
   const { hostname, username } = new URL(address);
-  return username === "" && (isOwnSite || !exampleHosts.test(hostname));
+  return username === "" && (isOwnSite || !isExampleHost(hostname));
 }
 
 /** Whether a link leads to a sign-in, or on another site to a place behind it. The site's own may be pages of its docs. */

@@ -12,8 +12,14 @@ export class Fields extends Map<string, Literal> {
   isOpen = false;
 }
 
-/** A placeholder of a docs page: `<id>`, `{id}`, `${id}`, `YOUR_ID`. */
-const placeholder = /<[A-Za-z][^<>\n]{0,60}>|\$?\{[A-Za-z][\w.-]{0,60}\}|\{\{[^{}\n]{1,60}\}\}|\bYOUR[_-]\w+/g;
+/** Placeholders of docs: `<id>`, `{id}` and `${id}`, `{{ id }}`, `YOUR_ID`. */
+const placeholders = [
+  "<[A-Za-z][^<>\\n]{0,60}>",
+  "\\$?\\{[A-Za-z][\\w.-]{0,60}\\}",
+  "\\{\\{[^{}\\n]{1,60}\\}\\}",
+  "\\bYOUR[_-]\\w+",
+];
+const placeholder = new RegExp(placeholders.join("|"), "g");
 
 /** Replaces the placeholders of a text. */
 export const markUnknownParts = (text: string): string => text.replace(placeholder, unknownPart);

@@ -13,8 +13,9 @@ type Ecosystem = {
   languages: RegExp;
   /** Parses samples without a label that import something. */
   grammar?: GrammarName;
-  /** Programs that install packages, and their commands that do, if not the usual ones. */
+  /** Programs that install packages: alternatives of a regular expression. */
   programs: string;
+  /** Their command that installs, if it is another than the usual ones. */
   verb?: RegExp;
   /** Whether the name of a package decides under which name it is imported. */
   isExact: boolean;
@@ -141,15 +142,18 @@ const ecosystems = {
 } satisfies Record<string, Ecosystem>;
 
 type EcosystemName = keyof typeof ecosystems;
-const entries: [EcosystemName, Ecosystem][] = Object.entries(ecosystems) as [EcosystemName, Ecosystem][];
+const ecosystemEntries = Object.entries(ecosystems) as [EcosystemName, Ecosystem][];
 
 /** Whether a package of an ecosystem is imported under its own name. */
 export const isNameExact = ({ ecosystem }: Package): boolean => ecosystems[ecosystem].isExact;
 
+/** A package by its address, as Deno and browsers import it: `npm:hollow@2`, `https://esm.sh/hollow@2`. */
+const packageAddress = /^(?:https?:\/\/[^/]+\/(?:npm\/)?|npm:|jsr:)((?:@[\w.-]+\/)?[\w.-]+(?:@[\w.^~-]+)?)/;
+
 /** The packages that a sample imports and that don't come with its language. */
 export function importsOf(sample: CodeSample): Package[] {
   const { language, code } = sample;
-  const entry = entries.find(([, { languages, grammar, imports }]) =>
+  const entry = ecosystemEntries.find(([, { languages, grammar, imports }]) =>
     language === null
       ? grammar !== undefined && code.search(imports) >= 0 && isValidIn(grammar, code)
       : languages.test(language),
@@ -158,9 +162,7 @@ export function importsOf(sample: CodeSample): Package[] {
   const [ecosystem, { imports, isStandard }] = entry;
   return [...code.matchAll(imports)].flatMap((match) => {
     const specifier = match[1]!;
-    // A package by its address, as Deno and browsers import it: `npm:hollow@2`, `https://esm.sh/hollow@2`.
-    const [, hosted = ""] =
-      /^(?:https?:\/\/[^/]+\/(?:npm\/)?|npm:|jsr:)((?:@[\w.-]+\/)?[\w.-]+(?:@[\w.^~-]+)?)/.exec(specifier) ?? [];
+    const [, hosted = ""] = packageAddress.exec(specifier) ?? [];
     if (hosted === "" && (isStandard(specifier) || /^\w+:/.test(specifier))) return [];
     return [toPackage(ecosystem, hosted || specifier)];
   });
@@ -194,7 +196,7 @@ function majorOf(version = ""): number | null {
 }
 
 const anyProgram = new RegExp(
-  `(?:^|[\\s\`>(/;&|])(${entries.map(([, { programs }]) => programs).join("|")})[ \\t]([^\\n\`;&|#]*)`,
+  `(?:^|[\\s\`>(/;&|])(${ecosystemEntries.map(([, { programs }]) => programs).join("|")})[ \\t]([^\\n\`;&|#]*)`,
   "gm",
 );
 const usualVerb = /(?:^|\s)(?:install|i|add|get|require|dlx|x|exec|package)(?:\s+package)?(?=\s)/;
@@ -203,18 +205,18 @@ const usualVerb = /(?:^|\s)(?:install|i|add|get|require|dlx|x|exec|package)(?:\s
 export function installsOf(markdown: string): Package[] {
   const packages: Package[] = [];
   for (const [, program = "", rest = ""] of markdown.matchAll(anyProgram)) {
-    const [ecosystem, { verb = usualVerb }] = entries.find(([, { programs }]) =>
+    const [ecosystem, { verb = usualVerb }] = ecosystemEntries.find(([, { programs }]) =>
       new RegExp(`^(?:${programs})$`).test(program),
     )!;
-    const runsPackage = /^(?:npx|bunx|pipx|Install-Package)$/.test(program);
-    const at = verb.exec(rest);
-    if (!at && !runsPackage) continue;
-    const words = rest.slice(at ? at.index + at[0].length : 0).split(/[\s"',]+/);
+    const needsNoVerb = /^(?:npx|bunx|pipx|Install-Package)$/.test(program);
+    const match = verb.exec(rest);
+    if (!match && !needsNoVerb) continue;
+    const words = rest.slice(match ? match.index + match[0].length : 0).split(/[\s"',]+/);
     const version = /--version[ =](\S+)/.exec(rest)?.[1];
     for (const word of words)
       if (/^@?[A-Za-z]/.test(word)) packages.push(toPackage(ecosystem, word.replace(/^(?:jsr|npm):/, ""), version));
   }
-  for (const [ecosystem, pattern] of listings)
+  for (const [ecosystem, pattern] of dependencyLists)
     for (const { groups } of markdown.matchAll(pattern)) {
       const { name = "", artifact, version } = groups!;
       packages.push(toPackage(ecosystem, artifact === undefined ? name : `${name}:${artifact}`, version));
@@ -223,32 +225,45 @@ export function installsOf(markdown: string): Package[] {
 }
 
 /** Dependencies as the files of each ecosystem list them. */
-const listings: [EcosystemName, RegExp][] = [
+const dependencyLists: [EcosystemName, RegExp][] = [
+  // "hollow": "^2.1"
   ["npm", /"(?<name>@?[\w./-]+)":[ \t]*"(?<version>[\^~>=\d*][^"]*|latest|workspace:[^"]*)"/g],
+  // https://cdn.acme.dev/hollow@2.1
   ["npm", /\/\/[^\s"'()]{0,200}?\/(?<name>(?:@[\w.-]+\/)?[\w.-]+)@(?<version>\d[\w.]*)/g],
+  // "acme/hollow": "^2.1"
   ["composer", /"(?<name>[\w.-]+\/[\w.-]+)":[ \t]*"(?<version>[\^~>=\d*][^"]*)"/g],
+  // hollow==2.1, in a line or in quotes
   ["pypi", /^[ \t]*(?<name>[A-Za-z][\w.-]*)(?:\[[\w,-]+\])?[ \t]*(?:[=~>]=)[ \t]*(?<version>\d[\w.]*)/gm],
   ["pypi", /^[ \t]*["'](?<name>[A-Za-z][\w.-]*)(?:\[[\w,-]+\])?[ \t]*(?:[=~>]=)[ \t]*(?<version>\d[\w.]*)/gm],
+  // hollow = "2.1", or hollow = { version = "2.1" }. A comment may say which version a sample is for.
   [
     "cargo",
-    // A comment may say which version a sample is for.
     /^(?:[ \t]*(?:\/\/|#)[^\n"=]*?[ \t])?[ \t]*(?<name>[a-z][\w-]*)[ \t]*=[ \t]*(?:\{[^}\n]*?version[ \t]*=[ \t]*)?"[\^~>=]*(?<version>\d[^"]*)"/gm,
   ],
+  // require github.com/acme/hollow v2.1.0
   ["go", /^[ \t]*(?:require[ \t]+)?(?<name>[\w-]+(?:\.[\w-]+)+\/\S+)[ \t]+v(?<version>\d[\w.-]*)/gm],
+  // gem "hollow", "~> 2.1"
   ["gem", /\bgem[ \t(]+["'](?<name>[\w-]+)["'](?:,[ \t]*["'][~>= ]*(?<version>\d[\w.]*))?/g],
+  // <groupId>dev.acme</groupId><artifactId>hollow</artifactId><version>2.1</version>
   [
     "maven",
     /<groupId>(?<name>[^<]+)<\/groupId>(?:\s*<artifactId>(?<artifact>[^<]+)<\/artifactId>(?:\s*<version>(?<version>\d[^<]*))?)?/g,
   ],
+  // "dev.acme:hollow:2.1", or the same without quotes
   ["maven", /["'](?<name>[\w-]+(?:\.[\w-]+)+:[\w.-]+)(?::(?<version>\d[^"']*))?["']/g],
   ["maven", /(?<![\w."':/-])(?<name>[a-z][\w-]*(?:\.[\w-]+)+:[\w.-]+):(?<version>\d[\w.-]*)/g],
+  // {:hollow, "~> 2.1"}
   ["hex", /\{:(?<name>[a-z]\w*),[ \t]*"[~>=\s]*(?<version>\d[\w.-]*)"/g],
+  // image: acme/hollow:2.1
   ["oci", /^[ \t]*(?:-[ \t]+)?(?:image:|FROM)[ \t]+["']?(?<name>[\w./-]+):v?(?<version>\d[\w.-]*)/gm],
+  // .package(url: "https://github.com/acme/hollow.git", from: "2.1.0")
   [
     "swift",
     /\.package\(\s*url:\s*"(?:https?:\/\/)?(?<name>[^"]+?)(?:\.git)?",[^"()]*(?:\([^"()]*)?"(?<version>\d[\w.-]*)"/g,
   ],
+  // Include="Hollow" Version="2.1"
   ["nuget", /Include="(?<name>[\w.]+)"(?:[ \t]+Version="(?<version>\d[^"]*)")?/g],
+  // hollow: ^2.1
   ["pub", /^[ \t]+(?<name>[a-z]\w*):[ \t]*[\^>=~]+(?<version>\d[\w.]*)/gm],
 ];
 

@@ -77,6 +77,11 @@ export function toSections(page: ReadPage): Section[] {
     ancestors.push(heading);
     const path = ancestors.map(({ text }) => text);
     const isChange = path.some((part) => (isChangelog ? isRelease(part) : isDate(part)));
+    const kindOf = (text: string): SectionKind => {
+      if (isSource) return "source";
+      if (isChange) return "changes";
+      return isIndex(text) ? "index" : "prose";
+    };
     for (const { start, text } of partsOf(lines, heading.line, end)) {
       const last = Math.min(end, start + text.split("\n").length + sampleLines);
       const samples = samplesIn(page, heading.text, start, last);
@@ -88,7 +93,7 @@ export function toSections(page: ReadPage): Section[] {
         text,
         hasSample: samples.length > 0,
         sampleNames: [...new Set(samples.flatMap(namesOf))],
-        kind: isSource ? "source" : isChange ? "changes" : isIndex(text) ? "index" : "prose",
+        kind: kindOf(text),
       });
     }
   }
@@ -144,10 +149,13 @@ function isNumbered(text: string): boolean {
 
 const version = /\bv?\d+(\.\d+){1,3}([-.]?(a|b|rc|alpha|beta|dev|post)\.?\d*)?\b/i;
 const months = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec";
-const date = new RegExp(
-  `\\b\\d{4}-\\d{2}-\\d{2}\\b|\\b(${months})[a-z]*\\.? \\d{1,2}(, |\\w{0,2} )\\d{4}\\b|\\b\\d{1,2} (${months})[a-z]*\\.? \\d{4}\\b`,
-  "i",
-);
+/** `2026-11-05`, `November 5, 2026` and `5 Nov. 2026`. */
+const dates = [
+  "\\d{4}-\\d{2}-\\d{2}",
+  `(${months})[a-z]*\\.? \\d{1,2}(, |\\w{0,2} )\\d{4}`,
+  `\\d{1,2} (${months})[a-z]*\\.? \\d{4}`,
+];
+const date = new RegExp(`\\b(${dates.join("|")})\\b`, "i");
 
 const wordsIn = (text: string): number => text.match(/\p{L}{2,}/gu)?.length ?? 0;
 /** A heading that is a date. */

@@ -30,6 +30,7 @@ export function cutToBudget(text: string, isHtml: boolean): string {
     blanks = isBlank ? blanks + 1 : 0;
     if (char === "\n") nested = 0;
     else if (nested !== null && !isBlank) {
+      // The mark of a quote or of a list item, whose number may precede it.
       if (char === ">" || (/[-*+.)]/.test(char) && /\s/.test(text[at + 1] ?? ""))) nested++;
       else if (!/\d/.test(char)) nested = null;
     }
@@ -49,6 +50,7 @@ export function cutToBudget(text: string, isHtml: boolean): string {
 function endOfMarkup(html: string, at: number, find: ReturnType<typeof createForwardSearch>): number {
   hiddenName.lastIndex = at + 1;
   const name = hiddenName.exec(html)?.[0].toLowerCase();
-  const end = find(html.startsWith("<!--", at) ? "-->" : name === undefined ? ">" : `</${name}`, at);
+  const endOfTag = name === undefined ? ">" : `</${name}`;
+  const end = find(html.startsWith("<!--", at) ? "-->" : endOfTag, at);
   return Math.max(at, end);
 }

@@ -1,5 +1,5 @@
 import type { Check } from "../agent.ts";
-import { lineInSample } from "../page.ts";
+import { type CodeSample, lineInSample } from "../page.ts";
 import { findAnswer } from "./answer.ts";
 import { type ApiDescription, namesIn } from "./api-contract.ts";
 import { isAboutVersions } from "./api-samples.ts";
@@ -72,6 +72,11 @@ function productNamesOf({ pages, origins }: Session): string[] {
   return words.filter((word) => word.length >= 3 && !/^\d+$/.test(word));
 }
 
+const keyOf = ({ ecosystem, name }: Package) => `${ecosystem} ${name}`;
+
+/** A sample of the answer's page, with the packages that it imports. */
+type ImportingSample = { sample: CodeSample; imports: Package[] };
+
 /**
  * A package needs an installation if the docs import it on several pages, or in several samples where they have one page: otherwise it may belong to
  * one example only, unless its name is nearly that of a package that they install. Where the name of a package doesn't decide how it is imported, only
@@ -84,41 +89,53 @@ function packageNeeds(
   products: string[],
 ): Need[] {
   const installedPackages = [...installs.values()].flat();
+  const own = page.samples.map((sample): ImportingSample => ({ sample, imports: importsOf(sample) }));
   const others = pages.filter((other) => other !== page).flatMap(({ samples }) => samples.flatMap(importsOf));
-  const own = page.samples.map((sample) => ({ sample, imports: importsOf(sample) }));
-  const keyOf = ({ ecosystem, name }: Package) => `${ecosystem} ${name}`;
-  const otherEcosystems = new Set(others.map(({ ecosystem }) => ecosystem));
-  const otherKeys = new Set(others.map(keyOf));
-  const ownCounts = new Map<string, number>();
-  for (const { imports } of own)
-    for (const key of new Set(imports.map(keyOf))) ownCounts.set(key, (ownCounts.get(key) ?? 0) + 1);
-  const importedKeys = new Set([...others, ...own.flatMap(({ imports }) => imports)].map(keyOf));
-  const importedNames = importedNamesOf(pages.flatMap(({ samples }) => samples));
-  // Their names are alike, and either nobody imports the installed one, or other samples import the same from it.
-  const isMeant = (installed: Package, imported: Package) =>
-    importedKeys.has(keyOf(installed))
-      ? hasOneWordMore(installed.name, imported.name) &&
-        [...(importedNames.get(imported.name) ?? [])].some((each) => importedNames.get(installed.name)?.has(each))
-      : isMisspelled(installed.name, imported.name);
+  const isShared = sharedImports(own, others);
+  const isMeant = misnamedImports([...others, ...own.flatMap(({ imports }) => imports)], pages);
   const needs = new Map<string, Need>();
   for (const { sample, imports } of own)
     for (const imported of imports) {
       const { name, ecosystem } = imported;
-      const key = keyOf(imported);
-      const isShared = otherEcosystems.has(ecosystem) ? otherKeys.has(key) : ownCounts.get(key)! > 1;
       const isCertain = products.some((product) => isRelated(name, product));
       if (!(isCertain || isNameExact(imported)) || needs.has(name)) continue;
       const isInstalled = installedPackages.some((installed) => provides(installed, imported));
       const sameEcosystem = installedPackages.filter((installed) => installed.ecosystem === ecosystem);
-      const meant =
-        isInstalled || ecosystem !== "npm" ? undefined : sameEcosystem.find((each) => isMeant(each, imported));
-      if (!isShared && !meant) continue;
+      const mayBeMisnamed = !isInstalled && ecosystem === "npm";
+      const meant = mayBeMisnamed ? sameEcosystem.find((installed) => isMeant(installed, imported)) : undefined;
+      if (!isShared(imported) && !meant) continue;
       const alike = meant ?? sameEcosystem.find((installed) => isRelated(installed.name, name));
       const subject = `how to install “${name}”${!isInstalled && alike ? ` (they install “${alike.name}”)` : ""}`;
       const isExplained = isInstalled || pages.some((other) => namesInInstallation(other, name));
       needs.set(name, { name, subject, line: lineInSample(sample, name), isExplained, isCertain });
     }
   return [...needs.values()];
+}
+
+/** Returns whether other pages import a package, too, or if they import nothing of its ecosystem, whether several samples of the page do. */
+function sharedImports(own: ImportingSample[], others: Package[]): (imported: Package) => boolean {
+  const otherEcosystems = new Set(others.map(({ ecosystem }) => ecosystem));
+  const otherKeys = new Set(others.map(keyOf));
+  const ownCounts = new Map<string, number>();
+  for (const { imports } of own)
+    for (const key of new Set(imports.map(keyOf))) ownCounts.set(key, (ownCounts.get(key) ?? 0) + 1);
+  return (imported) =>
+    otherEcosystems.has(imported.ecosystem) ? otherKeys.has(keyOf(imported)) : ownCounts.get(keyOf(imported))! > 1;
+}
+
+/**
+ * Returns whether an import means an installed package of another name: their names are alike, and either nobody imports the installed one, or other
+ * samples import the same from it.
+ */
+function misnamedImports(imports: Package[], pages: ReadPage[]): (installed: Package, imported: Package) => boolean {
+  const importedKeys = new Set(imports.map(keyOf));
+  const importedNames = importedNamesOf(pages.flatMap(({ samples }) => samples));
+  const importTheSame = (installed: Package, imported: Package) =>
+    [...(importedNames.get(imported.name) ?? [])].some((each) => importedNames.get(installed.name)?.has(each));
+  return (installed, imported) =>
+    importedKeys.has(keyOf(installed))
+      ? hasOneWordMore(installed.name, imported.name) && importTheSame(installed, imported)
+      : isMisspelled(installed.name, imported.name);
 }
 
 /** Whether a page about installation names a package, or links to where it is. */

@@ -98,9 +98,12 @@ function findJsonProblem(text: string, json: JsonExpectation, hasSecrets: boolea
   if (!exists) return `there is a value at ${name}`;
   if (equals === undefined || value === equals) return null;
   if (hasSecrets) return `the value at ${name} isn't ${cut(JSON.stringify(equals), 100)}`;
-  const isPlain = value === null || typeof value !== "object";
-  const found = isPlain ? cut(JSON.stringify(value), 100) : Array.isArray(value) ? "an array" : "an object";
-  return `the value at ${name} is ${found}, not ${cut(JSON.stringify(equals), 100)}`;
+  return `the value at ${name} is ${describeValue(value)}, not ${cut(JSON.stringify(equals), 100)}`;
+}
+
+function describeValue(value: unknown): string {
+  if (Array.isArray(value)) return "an array";
+  return value !== null && typeof value === "object" ? "an object" : cut(JSON.stringify(value), 100);
 }
 
 /** The empty pointer names the whole document. */

@@ -34,12 +34,26 @@ export function checkOfLanguage(label: string): "grammar" | "brackets" | null {
   return [...bracketLanguages, ...tokenizedLanguages].some((each) => each === family) ? "brackets" : "grammar";
 }
 
-/**
- * Marks of a sample that is shortened, a template, a diff or intentionally wrong. Only punctuation counts, not the
- * words of the sample.
- */
-const nonCodeMark =
-  /\{ ?\.\. ?\}|(^|\s)\.\.\s|(^|[^.\w)\]'"`])\.\.\.(\d|[^\w[({'"`.$]|$)|…|\{\{[^{}]*\}\}|\{%|(?<!\w)<[a-z][\w |-]*>|\[\.\.\.\]|^\+\s|^@@ |^[<>=]{7}|^[ \t]*>>> |^> |❌|🚫|^[ \t]*\$ |^HTTP\/\d|^\s*\d+\s.*\n\s*\d+\s/im;
+/** Marks of a sample that isn't meant to parse. Only punctuation counts, not the words of the sample. */
+const nonCodeMarks = [
+  // Something is left out: `{ .. }`, `...`, `[...]`.
+  /\{ ?\.\. ?\}/,
+  /(^|\s)\.\.\s/m,
+  /(^|[^.\w)\]'"`])\.\.\.(\d|[^\w[({'"`.$]|$)/m,
+  /…|\[\.\.\.\]/,
+  // A template or a placeholder: `{{ name }}`, `{% if %}`, `<your name>`.
+  /\{\{[^{}]*\}\}|\{%/,
+  /(?<!\w)<[a-z][\w |-]*>/i,
+  // A diff or a conflict.
+  /^\+\s|^@@ |^[<>=]{7}/m,
+  // A prompt, and the status line of a response.
+  /^[ \t]*>>> |^> |^[ \t]*\$ |^HTTP\/\d/im,
+  // Two numbered lines.
+  /^\s*\d+\s.*\n\s*\d+\s/m,
+  // Intentionally wrong.
+  /❌|🚫/u,
+];
+const isNotMeantAsCode = (text: string): boolean => nonCodeMarks.some((mark) => mark.test(text));
 /** A removed line of a diff. In YAML, it is a list item. */
 const removedLine = /^-\s/m;
 
@@ -62,7 +76,7 @@ export async function parseSample({ language, code, isClosed, isWrong }: CodeSam
   if (language !== null) return parseAs(familyOf(language), code);
   if (dataFormatOf(code) === null && isValidSomewhere(code)) return validResult;
   const inference = inferLanguage(code);
-  if (inference === null) return isOtherText(code) || nonCodeMark.test(code) ? null : checkInEveryLanguage(code);
+  if (inference === null) return isOtherText(code) || isNotMeantAsCode(code) ? null : checkInEveryLanguage(code);
   const result = await parseAs(inference.language, code);
   if (!result?.broken) return result;
   // Code may have objects that only look like JSON.
@@ -105,12 +119,9 @@ async function parseAs(family: LanguageFamily | undefined, code: string): Promis
   if (!result?.broken) return result;
   // The prompts and the output of a terminal session say nothing about its commands.
   const source = family === "session" ? (commandsOf(code) ?? code) : input;
-  if (
-    // The angle brackets of C and C++ are no placeholders.
-    nonCodeMark.test(source.replace(/^[ \t]*#[ \t]*include\b.*$|\btemplate\s*<[^>]*>/gm, "")) ||
-    (family !== "yaml" && removedLine.test(source))
-  )
-    return null;
+  // The angle brackets of C and C++ are no placeholders.
+  const withoutAngles = source.replace(/^[ \t]*#[ \t]*include\b.*$|\btemplate\s*<[^>]*>/gm, "");
+  if (isNotMeantAsCode(withoutAngles) || (family !== "yaml" && removedLine.test(source))) return null;
   // Without its prompts, the sample has other lines.
   return input === code ? result : { ...result, line: 1 };
 }
@@ -160,20 +171,29 @@ function parseScript(code: string): ParseResult {
   const [statements = "", ...outputs] = code.split(outputMark);
   if (outputs.length > 0 && !readScript(statements)?.broken) return null;
   // A single line may be a signature rather than code.
-  if (lines.length < 2 || signature.test(code) || unparsableScript.test(code)) return null;
+  const isOther = [...signatures, ...unparsableScripts].some((form) => form.test(code));
+  if (lines.length < 2 || isOther) return null;
   return isInsteadOfCode(code, fullResult.line) ? null : fullResult;
 }
 
 /** The start of what the statements before it give: `=> [`, `// => {`. */
 const outputMark = /^[ \t]*(?:\/\/)?[ \t]*(?:=+>|-+>|→)/m;
 
-/**
- * A comment in place of code, `f(a[, b])`, an element as an unquoted attribute value (JSX that Bun can't parse),
- * diagrams, a printed object.
- */
-const unparsableScript = /[=(,:]\s*\/\*.*\*\/\s*;?$|\w=<|\[,\s*\w|[\u2500-\u257f]|^[A-Z]\w* \{$/m;
+/** What docs write in scripts that no parser reads. */
+const unparsableScripts = [
+  // A comment in place of code.
+  /[=(,:]\s*\/\*.*\*\/\s*;?$/m,
+  // `icon=<Icon />`: JSX that Bun can't parse.
+  /\w=</,
+  // `f(a[, b])`.
+  /\[,\s*\w/,
+  // A diagram.
+  /[\u2500-\u257f]/,
+  // A printed object: `User {`.
+  /^[A-Z]\w* \{$/m,
+];
 
-/** Words of the language, which come in rows. */
+/** Words that may stand in a row in code. */
 const reservedWords =
   /\b(?:abstract|as|async|await|case|class|const|declare|default|delete|enum|export|extends|for|from|function|if|implements|import|in|instanceof|interface|let|new|of|private|protected|public|readonly|return|static|throw|type|typeof|var|void|while|yield)\b/g;
 
@@ -188,7 +208,7 @@ function isInsteadOfCode(code: string, lineNumber: number): boolean {
  * is the one that counts. Null if that isn't an error of syntax: a name declared twice, an await in an unusual place.
  */
 function readScript(code: string): ParseResult {
-  let furthest: { message: string; line: number; offset: number } | null = null;
+  let furthest: SyntaxProblem | null = null;
   // Members of an array or object are separated by commas, imports and exports aren't.
   const trimmedCode = code.trim().replace(/^(?:import|export)\b/.test(code.trim()) ? /;$/ : /[;,]$/, "");
   // Almost anything is valid as children of an element, so this is tried only for code that starts like an element.
@@ -198,6 +218,7 @@ function readScript(code: string): ParseResult {
     for (const [prefix, suffix] of wrappersToTry) {
       const problem = syntaxProblem(transpiler, prefix === "" ? code : prefix + trimmedCode + suffix);
       if (problem === null) return validResult;
+      // Positions in the code without the wrapper, before which white space was removed.
       const offset = Math.min(problem.offset - prefix.length, code.length);
       const skipped = prefix === "" ? 0 : code.length - code.trimStart().length;
       const isMissing = prefix.length <= problem.offset && missingMark.test(problem.message);
@@ -213,14 +234,18 @@ function readScript(code: string): ParseResult {
 /** The parser came to something else than what ends or separates the parts of the code before. */
 const missingMark = /^Expected "[,;)}\]]" but found/;
 
-/** `listen(port: number, done?: () => void): Server`: a signature for readers, not a program. */
-const signature =
-  /^[ \t]*(new\s+)?[\w.$]+(<[^>\n]*>)?\([^()\n]*\)\s*(:|=>|->)\s*[\w<{[|]|^[ \t]*(new\s+)?[\w.$]+\([^)\n"'`{]*\w\??:\s/m;
+/** Signatures for readers, which are no programs. */
+const signatures = [
+  // `listen(port): Server`.
+  /^[ \t]*(new\s+)?[\w.$]+(<[^>\n]*>)?\([^()\n]*\)\s*(:|=>|->)\s*[\w<{[|]/m,
+  // `listen(port: number`.
+  /^[ \t]*(new\s+)?[\w.$]+\([^)\n"'`{]*\w\??:\s/m,
+];
 
-function syntaxProblem(
-  transpiler: Bun.Transpiler,
-  code: string,
-): { message: string; line: number; offset: number } | null {
+/** What a parser reports, and where: the line from 1, and the index of the character. */
+type SyntaxProblem = { message: string; line: number; offset: number };
+
+function syntaxProblem(transpiler: Bun.Transpiler, code: string): SyntaxProblem | null {
   try {
     transpiler.scan(code);
     return null;

@@ -8,16 +8,21 @@ export type Secret = { name: string; isSent: boolean };
 
 const secretName = /(?:TOKEN|KEY|SECRET|PASSWORD|CREDENTIALS?)$/;
 const variable = "([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\\b";
-/**
- * Reads of the environment in any language: something named like it, then the name of a variable as an argument, an
- * index or a member; `$NAME` in shells and in texts.
- */
+/** `process.env.`, `os.environ[`, `System.getenv(`, `std::env::var(`, `ENV[`, `env!(`. */
+const environment = "[eE][nN][vV]\\w*(?:(?:\\.|::)\\w+)*!?\\s*[([{.:]*";
+/** Reads of a variable of the environment in any language, in a workflow of CI, and in shells and texts: `$NAME`. */
 const environmentRead = new RegExp(
-  `(?:[eE][nN][vV]\\w*(?:(?:\\.|::)\\w+)*!?\\s*[([{.:]*|\\$_SERVER\\[)\\s*["'\`]?\\b${variable}|\\bsecrets\\.${variable}|\\$\\{?${variable}`,
+  [`(?:${environment}|\\$_SERVER\\[)\\s*["'\`]?\\b${variable}`, `\\bsecrets\\.${variable}`, `\\$\\{?${variable}`].join(
+    "|",
+  ),
   "g",
 );
+/** `getenv("NAME", "x")`. */
+const defaultArgument = "[\"'`]\\s*,\\s*[^\\s)]";
+/** `env.NAME ?? "x"`, `env["NAME"] || "x"`, `${NAME:-x}`. */
+const defaultAfter = "[\"'`]?[\\])}]*\\s*(?:\\?\\?|\\|\\||\\bor\\b|:-|\\.unwrap_or)\\s*";
 /** What follows a name that has a default; an empty text is none. */
-const hasDefault = /^(?:["'`]\s*,\s*[^\s)]|["'`]?[\])}]*\s*(?:\?\?|\|\||\bor\b|:-|\.unwrap_or)\s*)(?!["'`]{2})/;
+const hasDefault = new RegExp(`^(?:${defaultArgument}|${defaultAfter})(?!["'\`]{2})`);
 
 /** A key with the start of a text, before a variable in that text. */
 const keyBefore = /["'`]?([\w-]+)["']?:\s*[f$]?["'`][^"'`\n]*$|["']([\w-]+):\s[^"'\n]*$/;

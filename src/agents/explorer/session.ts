@@ -181,9 +181,18 @@ export async function mapInOrder<I, O>(
   return results;
 }
 
+/** Extensions of files that aren't pages: pictures and other media, fonts, code and data, archives, documents, programs, and signatures. */
+const otherExtensions = [
+  "png|jpe?g|gif|svg|webp|avif|ico|bmp|mp[34]|webm|mov|wav",
+  "woff2?|ttf|otf|eot",
+  "css|m?js|map|json|ya?ml|toml|xml|rss|atom|csv",
+  "zip|t?gz|tar|bz2|xz|zst|7z|iso",
+  "pdf|ps|epub",
+  "exe|msi|dmg|deb|rpm|jar|whl|so|dll|wasm|bin",
+  "sig|asc|sha\\d+",
+];
 /** Files that aren't pages: they are checked for existence, but not read. */
-const nonPageFile =
-  /\.(png|jpe?g|gif|svg|webp|avif|ico|bmp|css|m?js|map|json|ya?ml|toml|zip|t?gz|tar|bz2|xz|zst|7z|pdf|ps|epub|mp[34]|webm|mov|wav|woff2?|ttf|otf|eot|exe|msi|dmg|deb|rpm|jar|whl|so|dll|wasm|xml|rss|atom|csv|bin|iso|sig|asc|sha\d+)$/i;
+const nonPageFile = new RegExp(`\\.(${otherExtensions.join("|")})$`, "i");
 
 /** The source of a page, which Sphinx publishes beside it: it says the same in markup that few readers know. */
 const pageSource = /\/_sources\/.+\.txt$/;

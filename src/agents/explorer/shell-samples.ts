@@ -18,9 +18,14 @@ export async function parseTerminalSession(code: string): Promise<ParseResult> {
   return fullResult?.broken ? result : null;
 }
 
+const userAtHost = String.raw`\[?[\w.-]+@[\w.-][^$#\n]*`;
+const environment = String.raw`\([\w.-]+\)\s*`;
+const folder = String.raw`[~/][\w/.~-]*\s*`;
 /** `$ `, `~/docs $ `, `(venv) $ `, `[ann@host docs]$ `, `root@host:~# ` or `PS C:\> `. Without a user, a number sign starts a comment. */
-const prompt =
-  /^\s*(?:PS(?: [^>\n]*)?>|\[?[\w.-]+@[\w.-][^$#\n]*#|(?:\[?[\w.-]+@[\w.-][^$#\n]*|\([\w.-]+\)\s*|[~/][\w/.~-]*\s*)?[$%❯])\s+/gm;
+const prompt = new RegExp(
+  String.raw`^\s*(?:PS(?: [^>\n]*)?>|${userAtHost}#|(?:${userAtHost}|${environment}|${folder})?[$%❯])\s+`,
+  "gm",
+);
 
 /** Commands of a terminal session: the text after a prompt, including continued lines; null without a prompt. */
 export function commandsOf(code: string): string | null {
@@ -56,10 +61,13 @@ function quoteAfter(line: string, open: string): string {
 const placeholder = /<[A-Za-z][^<>\n|&;]{0,60}>/g;
 const optionalPart = /\[[\w. |=-]+\]/g;
 /** What the parser reports for a command that every shell refuses. */
-const certainMessage =
-  /^unterminated (single quote|double quote|command substitution)|^expected '(fi|done|esac)'|^expected command after '(if|elif|while|until)'/;
-/** Words with an apostrophe, PowerShell, the Windows prompt, output, here documents and traces: such samples are not judged. */
-const unjudged = /\w'\w|\$env:|^PS |`[ \t]*$|^(C:|>)|<<|\bset -x\b.*;/m;
+const certainMessages = [
+  /^unterminated (single quote|double quote|command substitution)/,
+  /^expected '(fi|done|esac)'/,
+  /^expected command after '(if|elif|while|until)'/,
+];
+/** Samples that are not judged: with an apostrophe in a word, of PowerShell, with a Windows prompt or output, a here-document, or a trace. */
+const notJudged = [/\w'\w/, /\$env:|^PS |`[ \t]*$/m, /^(C:|>)/m, /<</, /\bset -x\b.*;/];
 
 /** `isExtracted`: the commands were extracted, so the parser's line numbers don't match the sample. */
 async function parseShell(code: string, isExtracted: boolean): Promise<ParseResult> {
@@ -72,9 +80,9 @@ async function parseShell(code: string, isExtracted: boolean): Promise<ParseResu
     return null;
   }
   const errors = script.errors ?? [];
-  const certainError = errors.find(({ message }) => certainMessage.test(message));
+  const certainError = errors.find(({ message }) => certainMessages.some((certain) => certain.test(message)));
   if (!certainError) return errors.length === 0 ? checkContinuations(commands, script, isExtracted) : null;
-  if (unjudged.test(commands)) return null;
+  if (notJudged.some((mark) => mark.test(commands))) return null;
   const line = isExtracted ? 1 : lineAt(commands, certainError.pos);
   return { broken: true, message: certainError.message, line };
 }

@@ -4,7 +4,15 @@ import { isHtmlText } from "../page.ts";
 import type { PageProblem } from "../page-problem.ts";
 import { limitTags } from "../tag-limits.ts";
 import { advice } from "./advice.ts";
-import { type Fetcher, fetchUrl, findLimit, findRefusal, type Log } from "./fetching.ts";
+import {
+  type Fetcher,
+  type FetchRequest,
+  type FetchResult,
+  fetchUrl,
+  findLimit,
+  findRefusal,
+  type Log,
+} from "./fetching.ts";
 import { depthMessage, isDeepForBrowsers, isNestedTooDeeply } from "./nesting.ts";
 import { cutToBudget } from "./parse-budget.ts";
 import { cut, mapInOrder, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
@@ -111,10 +119,7 @@ async function runChecks(
     };
     const result = await runCheck();
     context.signal.throwIfAborted();
-    // Their order depends on timing, so sort them.
-    log.events.push(
-      ...checkLog.events.sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : Number(sortKey(a) > sortKey(b)))),
-    );
+    log.events.push(...inFixedOrder(checkLog.events));
     // A check reports a page as broken if its request wasn't sent, so that result is discarded.
     const missing = fetcher.preventedCount > preventedBefore ? limitMessage : describeMissing(missingResponses);
     const reliableResult = missing === null ? result : skip(missing);
@@ -143,8 +148,12 @@ function reasonToSkip(id: string, result: CheckResult, site: CheckedSite): strin
   return hasNothingToCheck(result) ? result.message : null;
 }
 
-const sortKey = (event: Log["events"][number]) =>
-  event.type === "http" ? `${event.url} ${event.method} ${event.contentType}` : "";
+/** The events of requests that ran at once, so that their own order depends on timing. */
+function inFixedOrder(events: Log["events"]): Log["events"] {
+  const keyOf = (event: Log["events"][number]) =>
+    event.type === "http" ? `${event.url} ${event.method} ${event.contentType}` : "";
+  return events.toSorted((a, b) => Number(keyOf(a) > keyOf(b)) - Number(keyOf(a) < keyOf(b)));
+}
 
 const limitMessage = "Not fully tested: the run reached a limit";
 
@@ -217,6 +226,30 @@ type MissingResponses = Set<
 const describeMissing = (responses: MissingResponses): string | null =>
   responses.size > 0 ? `Not tested: ${[...responses].join(" and ")} a URL that this check needs` : null;
 
+/** What afdocs asks of a request. */
+type RequestOptions = NonNullable<Parameters<CheckContext["http"]["fetch"]>[1]>;
+
+async function fetchAllowed(
+  fetcher: Fetcher,
+  url: string,
+  { method, headers = {}, redirect }: RequestOptions,
+  log: Log,
+): Promise<FetchResult> {
+  const refusal = await findRefusal(fetcher, url, log);
+  if (refusal) return refusal;
+  const accept = Object.entries(headers).find(([name]) => name.toLowerCase() === "accept")?.[1];
+  const request: FetchRequest = {
+    url,
+    provenance: "guessed",
+    foundOn: null,
+    purpose: "check",
+    method: method === "HEAD" ? "HEAD" : "GET",
+    ...(accept && { accept }),
+    follow: redirect !== "manual",
+  };
+  return fetchUrl(fetcher, request, log);
+}
+
 /**
  * Our network access in the interface of afdocs. `missingResponses` receives the reason if it gets no response, `deepUrls` the URLs of pages
  * that would take too long to parse.
@@ -228,30 +261,18 @@ function toHttp(
   { missingResponses, deepUrls }: { missingResponses: MissingResponses; deepUrls: Set<string> },
 ): CheckContext["http"] {
   return {
-    fetch: async (url, { method = "GET", headers = {}, redirect } = {}) => {
-      const accept = Object.entries(headers).find(([name]) => name.toLowerCase() === "accept")?.[1];
-      const request = { url, provenance: "guessed" as const, foundOn: null, purpose: "check" as const };
-      const fetchResult =
-        (await findRefusal(fetcher, url, log)) ??
-        (await fetchUrl(
-          fetcher,
-          {
-            ...request,
-            method: method === "HEAD" ? "HEAD" : "GET",
-            ...(accept && { accept }),
-            follow: redirect !== "manual",
-          },
-          log,
-        ));
+    fetch: async (url, options = {}) => {
+      const fetchResult = await fetchAllowed(fetcher, url, options, log);
       const record = { seq: fetchLedger?.records.length ?? 0, url };
       if (!fetchResult.ok) {
-        if (fetchResult.kind === "disallowed") missingResponses.add("robots.txt disallows");
-        if (fetchResult.kind === "refused") missingResponses.add("this service may not reach");
-        if (fetchResult.kind !== "cut" && fetchResult.kind !== "disallowed")
-          fetchLedger?.onRecord({ ...record, status: null, outcome: "fetch-error", error: fetchResult.message });
-        throw new Error(fetchResult.message);
+        const { kind, message } = fetchResult;
+        if (kind === "disallowed") missingResponses.add("robots.txt disallows");
+        if (kind === "refused") missingResponses.add("this service may not reach");
+        if (kind !== "cut" && kind !== "disallowed")
+          fetchLedger?.onRecord({ ...record, status: null, outcome: "fetch-error", error: message });
+        throw new Error(message);
       }
-      const { response } = fetchResult;
+      const { response, contentType } = fetchResult;
       const { status } = response;
       const retryAfter = response.headers.get("retry-after");
       const blocked = status === 403 || status === 503 || (status === 429 && !retryAfter);
@@ -263,15 +284,13 @@ function toHttp(
         ...(status === 429 && retryAfter && { retryAfter }),
       };
       fetchLedger?.onRecord(responseRecord);
-      const whole = fetchResult.text().slice(0, maxPageChars);
-      const isHtml = isHtmlText(fetchResult.contentType, whole);
-      const text = cutToBudget(isHtml ? limitTags(whole) : whole, isHtml);
+      const text = parsableText(fetchResult.text(), contentType);
       if (isNestedTooDeeply(text)) {
         missingResponses.add("elements are nested too deeply at");
         if (isDeepForBrowsers(text)) deepUrls.add(url);
         throw new Error(depthMessage(url));
       }
-      fetchLedger?.onBody(responseRecord, text, fetchResult.contentType ?? "");
+      fetchLedger?.onBody(responseRecord, text, contentType ?? "");
       return {
         ok: status >= 200 && status < 300,
         status,
@@ -284,6 +303,13 @@ function toHttp(
       };
     },
   };
+}
+
+/** As much of a response as afdocs can parse in a short time. */
+function parsableText(text: string, contentType: string | null): string {
+  const start = text.slice(0, maxPageChars);
+  const isHtml = isHtmlText(contentType, start);
+  return cutToBudget(isHtml ? limitTags(start) : start, isHtml);
 }
 
 function toSiteCheck(result: CheckResult, share: number, weight: number, base: string, urls: string[]): Check {

@@ -13,6 +13,7 @@ import { toPageRead } from "./reading.ts";
 import { rankSections, type SectionIndex } from "./sections.ts";
 import {
   cut,
+  type Listing,
   mapInOrder,
   mayBePage,
   type ReadPage,
@@ -88,13 +89,6 @@ function chooseCandidates(
     chosenKeys.add(key);
     candidates.push({ ...candidate, url });
   };
-  const toCandidate = (page: ReadPage, { url, text }: DocLink, needed: boolean): SurveyCandidate => ({
-    url,
-    text,
-    needed,
-    provenance: "link",
-    foundOn: page.url,
-  });
   const readablePages = [...session.pages, ...session.surveyed].filter(({ problem }) => problem === null);
   const [best] = rankSections(index);
   const answer = readablePages.find(({ url }) => url === best?.section.url);
@@ -102,9 +96,9 @@ function chooseCandidates(
   if (isFirstRound) {
     // Anything named like a first step, links in the answer's section, and what the text above it refers to.
     for (const page of orderedPages)
-      for (const link of page.links) if (isPrerequisite(link)) add(toCandidate(page, link, true), maxPrerequisites);
+      for (const link of page.links) if (isPrerequisite(link)) add(linkedCandidate(page, link, true), maxPrerequisites);
     if (answer)
-      for (const link of answer.links) if (isNeededBy(link, best!.section)) add(toCandidate(answer, link, true));
+      for (const link of answer.links) if (isNeededBy(link, best!.section)) add(linkedCandidate(answer, link, true));
   }
   // Half of what is left is for links that match the goal, the other half for a link of each page and an entry of each list in turn.
   const goalShare = candidates.length + Math.ceil((maxCandidates - candidates.length) / 2);
@@ -115,20 +109,35 @@ function chooseCandidates(
     add({ url, text, provenance, foundOn: foundOn ?? url, needed: false });
   }
   const candidateLists = [
-    ...orderedPages.map((page) => page.links.map((link) => toCandidate(page, link, false))),
-    ...session.listings.map(({ url: listUrl, kind, links }) =>
-      links.map(({ url, text }): SurveyCandidate => ({ url, text, provenance: kind, foundOn: listUrl, needed: false })),
-    ),
+    ...orderedPages.map((page) => page.links.map((link) => linkedCandidate(page, link, false))),
+    ...session.listings.map(listedCandidates),
   ];
-  for (let position = 0; candidates.length < maxCandidates; position++) {
-    const candidatesInTurn = candidateLists.flatMap((list) => list[position] ?? []);
-    if (candidatesInTurn.length === 0) break;
-    for (const candidate of candidatesInTurn) add(candidate);
+  for (const candidate of inTurn(candidateLists)) {
+    if (candidates.length >= maxCandidates) break;
+    add(candidate);
   }
   return candidates;
 }
 
-/** Whether a link is in a section, or in a sentence of a section that contains it. */
+const linkedCandidate = ({ url: foundOn }: ReadPage, { url, text }: DocLink, needed: boolean): SurveyCandidate => ({
+  url,
+  text,
+  needed,
+  provenance: "link",
+  foundOn,
+});
+
+const listedCandidates = ({ url: foundOn, kind, links }: Listing): SurveyCandidate[] =>
+  links.map(({ url, text }) => ({ url, text, needed: false, provenance: kind, foundOn }));
+
+/** The first item of each list, then the second of each, and so on. */
+function* inTurn<T>(lists: T[][]): Generator<T> {
+  const maxLength = Math.max(0, ...lists.map(({ length }) => length));
+  for (let position = 0; position < maxLength; position++)
+    for (const list of lists) if (position < list.length) yield list[position]!;
+}
+
+/** Whether a link is in a section, or in a sentence of a section around that one. */
 function isNeededBy({ heading, text, context }: DocLink, section: Section): boolean {
   // The heading of a link may end with the text of a permalink.
   const isUnder = (name: string) => toName(name) !== "" && toName(heading).startsWith(toName(name));

@@ -80,10 +80,8 @@ function failIfNothingAnswered({ fetcher }: Session, starts: StartPage[]): void 
     ({ result: { fetchFailure } }) => fetchFailure === null || temporaryFailures.has(fetchFailure),
   );
   // All of them are retried, so wait as long as the longest Retry-After.
-  const retryAfterMs = Math.max(
-    0,
-    ...broken.map(({ result }) => ("retryAfterMs" in result && result.retryAfterMs) || 0),
-  );
+  const pausesMs = broken.flatMap(({ result }) => ("retryAfterMs" in result ? (result.retryAfterMs ?? []) : []));
+  const retryAfterMs = Math.max(0, ...pausesMs);
   const retry = { retryable, ...(retryable && retryAfterMs > 0 && { retryAfterMs }) };
   throw unreadable(broken.find(wasRefused) ?? broken[0]!, broken.length - 1, retry);
 }
@@ -99,12 +97,13 @@ const wasRefused = ({ result }: StartPage) => result.fetchFailure === "refused";
 /** A URL without its user name and password, which may be secret. */
 const withoutUserInfo = (url: string) => url.replace(/\/\/[^/?#]*@/, "//");
 
-function unreadable({ url, result }: StartPage, others: number, again?: AgentFailure["options"]): AgentFailure {
+/** The failure of a run that could read none of its start URLs. `others`: how many there are besides this one. */
+function unreadable({ url, result }: StartPage, others: number, retry?: AgentFailure["options"]): AgentFailure {
   const cause = result.page === null ? result.message : `${url} returned status ${result.status}`;
   const message = wasRefused({ url, result }) ? `${withoutUserInfo(url)} is not allowed: ${cause}` : cause;
   const more = others === 0 ? "" : ` None of the other ${others} start URLs could be read either.`;
   const { code, subject } = codeOf(url, result);
-  return new AgentFailure(code, `${message.replace(/\.$/, "")}.${more}`, { retryable: false, ...again, subject });
+  return new AgentFailure(code, `${message.replace(/\.$/, "")}.${more}`, { retryable: false, ...retry, subject });
 }
 
 /** The code of a start URL that could not be read, and the address or host that it is about. */

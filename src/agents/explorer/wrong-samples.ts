@@ -7,19 +7,15 @@ const code = "(?:code|examples?|samples?|snippets?|syntax|usage|json|yaml|config
 
 /** A heading or sentence that is only a label: "Incorrect:", "Bad example", "Don't". */
 const label = new RegExp(`^\\W*(?:${wrong}|don['’]t|do not|avoid|anti-?patterns?)(?:\\s+${code}){0,2}\\W*$|❌|🚫`, "i");
+const sampleIs = `\\b(?:this|these|following|next|below|${code})\\b[^.]{0,40}\\b(?:is|are)`;
+const right = "(?:valid|correct|allowed|legal)";
 /**
  * A sentence that describes the sample: "The following JSON is invalid", "Examples of incorrect code", "This is a
  * syntax error".
  */
 const warnings = [
-  new RegExp(
-    `\\b(?:this|these|following|next|below|${code})\\b[^.]{0,40}\\b(?:is|are)\\s+(?:an?\\s+|also\\s+)?(?:${wrong}|error)\\b`,
-    "i",
-  ),
-  new RegExp(
-    `\\b(?:this|these|following|next|below|${code})\\b[^.]{0,40}\\b(?:is|are)(?:n['’]t|\\s+no|\\s+not)\\s+(?:an?\\s+)?(?:valid|correct|allowed|legal)\\b`,
-    "i",
-  ),
+  new RegExp(`${sampleIs}\\s+(?:an?\\s+|also\\s+)?(?:${wrong}|error)\\b`, "i"),
+  new RegExp(`${sampleIs}(?:n['’]t|\\s+no|\\s+not)\\s+(?:an?\\s+)?${right}\\b`, "i"),
   new RegExp(`\\b${code} of (?:an? )?\\W*${wrong}\\b`, "i"),
   /\b(?:syntax|parse|parsing|parser) ?errors?\b/i,
   /\b(?:do not|don['’]t|never) (?:do|write) (?:this|it|so)\b/i,
