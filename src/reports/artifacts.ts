@@ -15,58 +15,68 @@ const isOutput = (name: string) => name.endsWith(".jsonl");
 
 type Owner = { orgId: string; runId: string; attempt: number };
 
+/** `mayWrite`: whether the run may still store artifacts. `clean` removes secrets from a text, `cleanLines` from lines of text or JSON. */
+type Storing = {
+  mayWrite: () => boolean;
+  clean: (text: string) => string;
+  cleanLines: (lines: string) => string;
+};
+
 /**
- * Stores the screenshot, diff or output of an event, and returns the event without it, with the reason if it wasn't stored. It is stored first, so
- * that no stored event refers to a missing one. `mayWrite` is checked in the transaction; `clean` removes secrets from a text,
- * `cleanLines` from lines of text or JSON.
+ * Stores the artifact of an event, and returns the event without its data, with the reason if it wasn't stored. Call it before the event is
+ * stored, so that no stored event refers to a missing artifact.
  */
 export function storeArtifact(
   db: Db,
   owner: Owner,
   event: AgentEvent,
-  {
-    mayWrite,
-    clean,
-    cleanLines,
-  }: { mayWrite: () => boolean; clean: (text: string) => string; cleanLines: (lines: string) => string },
+  { mayWrite, clean, cleanLines }: Storing,
 ): AgentEvent {
   if (!("artifact" in event) || event.artifact === undefined) return event;
   const { name, data: encoded } = event.artifact;
   const rawData = Buffer.from(encoded ?? "", "base64");
   const data = isImage(name) ? rawData : Buffer.from((isOutput(name) ? cleanLines : clean)(rawData.toString()));
-  const eventWith = (missing: string | null): AgentEvent => {
-    const artifact: Artifact = { name: String(name).slice(0, 64), bytes: data.length, ...(missing && { missing }) };
-    return { ...event, artifact };
-  };
-  if (!artifactName.test(name) || (isImage(name) && !isWebp(data)))
-    return eventWith("neither a WebP image, a diff nor output");
-  if (data.length > maxArtifactBytes) return eventWith(`larger than ${maxArtifactBytes / 1024} KiB`);
+  const missing = whyInvalid(name, data) ?? insertArtifact(db, { ...owner, name, data }, mayWrite);
+  const artifact: Artifact = { name: String(name).slice(0, 64), bytes: data.length, ...(missing && { missing }) };
+  return { ...event, artifact };
+}
+
+/** Why an artifact can't be stored; null if it can. */
+function whyInvalid(name: string, data: Buffer): string | null {
+  if (!artifactName.test(name) || (isImage(name) && !isWebp(data))) return "neither a WebP image, a diff nor output";
+  return data.length > maxArtifactBytes ? `larger than ${maxArtifactBytes / 1024} KiB` : null;
+}
+
+const isWebp = (data: Buffer) =>
+  data.length > 12 && data.toString("latin1", 0, 4) === "RIFF" && data.toString("latin1", 8, 12) === "WEBP";
+
+/** Stores an artifact. Returns why it was not stored; null if it was. */
+function insertArtifact(
+  db: Db,
+  artifact: Owner & { name: string; data: Buffer },
+  mayWrite: () => boolean,
+): string | null {
+  const { runId, attempt, name, data } = artifact;
   try {
-    const reason = transaction(db, (tx) => {
+    return transaction(db, (tx) => {
       if (!mayWrite()) return "the run had ended";
       const stored = tx
         .select({ name: artifacts.name, bytes: sql<number>`length(${artifacts.data})` })
         .from(artifacts)
-        .where(and(eq(artifacts.runId, owner.runId), eq(artifacts.attempt, owner.attempt)))
+        .where(and(eq(artifacts.runId, runId), eq(artifacts.attempt, attempt)))
         .all();
       if (isImage(name) && stored.filter((each) => isImage(each.name)).length >= maxScreenshots)
         return `the run already has ${maxScreenshots} screenshots`;
       const outputBytes = stored.filter((each) => isOutput(each.name)).reduce((sum, { bytes }) => sum + bytes, 0);
       if (isOutput(name) && outputBytes + data.length > maxAgentOutputBytes) return "the output is too long";
       if (stored.some((each) => each.name === name)) return "duplicate name";
-      tx.insert(artifacts)
-        .values({ ...owner, name, data })
-        .run();
+      tx.insert(artifacts).values(artifact).run();
       return null;
     });
-    return eventWith(reason);
   } catch (error) {
-    return eventWith(`could not be stored: ${error instanceof Error ? error.message : error}`);
+    return `could not be stored: ${error instanceof Error ? error.message : error}`;
   }
 }
-
-const isWebp = (data: Buffer) =>
-  data.length > 12 && data.toString("latin1", 0, 4) === "RIFF" && data.toString("latin1", 8, 12) === "WEBP";
 
 /** A screenshot or diff in the session of a report. Throws not_found, also if it was deleted. */
 export function getArtifact({ db }: Context, org: OrgId, slug: string, name: string): Buffer {
@@ -117,7 +127,7 @@ export const toArtifactResponse = (name: string, data: Buffer): Response =>
 
 const isPartOfOutput = like(artifacts.name, "agent-output-%.jsonl");
 
-/** The attempts of a run of which the output of a coding agent is stored. */
+/** The attempts of a run for which the output of a coding agent is stored. */
 export const attemptsWithOutput = ({ db }: Context, runId: string): Set<number> =>
   new Set(
     db
@@ -145,7 +155,7 @@ export function findAgentOutput({ db }: Context, { runId, attempt }: Attempt): s
   return parts.length === 0 ? null : Buffer.concat(parts.map(({ data }) => data)).toString();
 }
 
-/** The same of a run of an organization. Throws not_found. */
+/** The stored output of a coding agent in an attempt. Throws not_found, also if the run is of another organization. */
 function getAgentOutput(ctx: Context, org: OrgId, { runId, attempt }: Attempt): string {
   const [run] = ctx.db
     .select({ id: runs.id })
@@ -159,7 +169,7 @@ function getAgentOutput(ctx: Context, org: OrgId, { runId, attempt }: Attempt): 
   );
 }
 
-/** The same as a download. Throws not_found. */
+/** The stored output of a coding agent in an attempt, as a download. Throws not_found. */
 export const toOutputResponse = (ctx: Context, org: OrgId, { runId, attempt }: Attempt): Response =>
   new Response(getAgentOutput(ctx, org, { runId, attempt }), {
     headers: {

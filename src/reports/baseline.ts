@@ -60,7 +60,7 @@ function listPinnedRuns(ctx: Context, org: OrgId, { agent, model }: Variant, eva
   return sameAgentRuns.length > 0 ? sameAgentRuns : scoredRuns;
 }
 
-/** The newest runs of the variant. What it leaves open is the same in all of them: as in the newest one. */
+/** The newest runs of the variant. They were all measured like the newest one, also in what the variant leaves open. */
 function listWindowRuns(
   ctx: Context,
   org: OrgId,
@@ -127,17 +127,16 @@ function toReportBaseline(
       isUsual: score >= usual.low && score <= usual.high,
     },
     dimensions: report.dimensions.flatMap(({ name, score }) => {
-      const before = runs.flatMap(({ dimensions }) => dimensions.find((each) => each.name === name)?.score ?? []);
-      return before.length === 0
-        ? []
-        : [{ name, mean: round(mean(before), 1), change: round(score - mean(before), 1) }];
+      const scoresBefore = runs.flatMap(({ dimensions }) => dimensions.find((each) => each.name === name)?.score ?? []);
+      if (scoresBefore.length === 0) return [];
+      const meanBefore = mean(scoresBefore);
+      return [{ name, mean: round(meanBefore, 1), change: round(score - meanBefore, 1) }];
     }),
     metrics: metricNames.flatMap((name) => {
       const medianBefore = median(runs.flatMap(({ metrics }) => metrics?.[name] ?? []));
       const current = report.metrics[name] ?? null;
-      return medianBefore === null || current === null
-        ? []
-        : [{ name, median: round(medianBefore, 4), change: round(current - medianBefore, 4) }];
+      if (medianBefore === null || current === null) return [];
+      return [{ name, median: round(medianBefore, 4), change: round(current - medianBefore, 4) }];
     }),
   };
 }

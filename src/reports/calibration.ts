@@ -9,7 +9,7 @@ import { round } from "../stats/repeats.ts";
 
 const share = Type.Number({ minimum: 0, maximum: 1 });
 
-/** A number of a whole, with Wilson's 95% interval of the share. */
+/** `n` of `of` cases, with Wilson's 95% interval of their share. */
 const Measured = Type.Object({ n: Type.Integer(), of: Type.Integer(), low: share, high: share }, { title: "Measured" });
 type Measured = { n: number; of: number; low: number; high: number };
 
@@ -89,14 +89,17 @@ export const figuresText = ({ found, falseFindings, falseAlarms }: CalibrationFi
     `${count(falseAlarms.n, "false alarm")} in ${count(falseAlarms.of, "pair")}`,
   ].join(", ");
 
-type Calibrated = { agent: { id: string; model: string | null }; calibration: CalibrationFigures | null };
+type CalibrationOfReport = {
+  agent: { id: string; model: string | null };
+  methodology: { id: string };
+  calibration: CalibrationFigures | null;
+};
 
 /** How far findings of the agent of a report can be trusted, in a sentence. `command`: what measures it; null: it has been measured. */
-export function calibrationText({
-  agent: { id, model },
-  calibration,
-  methodology,
-}: Calibrated & { methodology: { id: string } }): { text: string; command: string | null } {
+export function calibrationText({ agent: { id, model }, methodology, calibration }: CalibrationOfReport): {
+  text: string;
+  command: string | null;
+} {
   const subject = [id, ...(model === null ? [] : [`with ${model}`])].join(" ");
   if (calibration === null)
     return {

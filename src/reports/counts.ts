@@ -35,8 +35,8 @@ export function countChange(
   const before = findCounted(ctx, reportId);
   change();
   const after = findCounted(ctx, reportId);
-  updateLifecycles(ctx, tx, before, after, (...event) => {
-    if (announces) announceFriction(ctx, ...event);
+  updateLifecycles(ctx, tx, before, after, (...announcement) => {
+    if (announces) announceFriction(ctx, ...announcement);
   });
   if (before) countReport(ctx, tx, before, -1);
   if (after) countReport(ctx, tx, after, 1);

@@ -5,8 +5,11 @@ import { formatNumber, humanize, outcomeLabels } from "./labels.ts";
 const maxSummaryChars = 220;
 
 /** One-line summary of an event. The fields come from the target or the agent and are not trusted. */
-export const eventSummary = (type: EventType, fields: Record<string, unknown>): string =>
-  oneLine(textOf(type, fields), maxSummaryChars).replace(/ ·$/, "") || "empty";
+export function eventSummary(type: EventType, fields: Record<string, unknown>): string {
+  const summary = oneLine(textOf(type, fields), maxSummaryChars);
+  const withoutLastSeparator = summary.replace(/ ·$/, "");
+  return withoutLastSeparator || "empty";
+}
 
 function textOf(type: EventType, fields: Record<string, unknown>): string {
   const text = (name: string) =>

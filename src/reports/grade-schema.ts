@@ -189,7 +189,7 @@ const ReportContext = Type.Object(
     mcpServers: Type.Array(contextPart),
     env: Type.Array(Type.String()),
     sites: Type.Array(ServedSite, { description: "Built docs that were read in place of the live ones" }),
-    /** How often each of the edits of the run was met. */
+    /** How often each edit of the run applied. */
     edits: Type.Optional(
       Type.Object({
         hidden: Type.Array(Type.Integer()),
@@ -237,7 +237,7 @@ const gradeFieldNames = Object.keys(GradeFields.properties) as GradeFieldName[];
 export const pickGradeFields = <T extends Record<GradeFieldName, unknown>>(from: T) =>
   Object.fromEntries(gradeFieldNames.map((field) => [field, from[field]])) as Pick<T, GradeFieldName>;
 
-/** The same in two groups: `details` are only in a report on its own, `main` also in the report of a run. */
+/** The fields that `GradeFields` lists, in two groups: `details` are only in a report on its own, `main` also in the report of a run. */
 export function splitGradeFields<T extends Record<GradeFieldName, unknown>>(from: T) {
   const { judge, lost, wordings, notChecked, context, ...main } = pickGradeFields(from);
   return { main, details: { judge, lost, wordings, notChecked, context } };

@@ -33,8 +33,8 @@ const runTask = async (ctx: Context, task: SessionTask): Promise<SessionTaskResu
   hasThreads() ? await threadOf(ctx).call(task) : runTaskHere(ctx.db, task);
 
 /**
- * Grades a stored session in the grading thread. `judging`: the events of another judge in place of the stored ones; null: those. Throws what
- * grading throws, with the code of a database error.
+ * Grades a stored session in the grading thread. `judging`: the events of another judge in place of the stored ones; null: the stored ones.
+ * Throws what grading throws, with the code of a database error.
  */
 export const gradeStored = (
   ctx: Context,

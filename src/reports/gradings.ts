@@ -3,7 +3,7 @@ import type { SessionEvent } from "../agents/agent.ts";
 import { changesOf, recordAudit } from "../audit/entries.ts";
 import type { Context, OrgId } from "../context.ts";
 import { type Tx, transaction } from "../db/open.ts";
-import { gradings, reports } from "../db/tables/reports.ts";
+import { gradings, reports, type StoredGrade } from "../db/tables/reports.ts";
 import { notFound } from "../errors.ts";
 import type { Grade } from "../grading/grade.ts";
 import { toIso } from "../schema.ts";
@@ -27,43 +27,45 @@ export const listGradings = (ctx: Context, org: OrgId, slug: string): GradingLis
 
 /** A report with another of its gradings: the newest one of a methodology, by its ID or the start of its hash. Throws not_found. */
 export function getReportByMethodology(ctx: Context, org: OrgId, slug: string, methodology: string): Report {
-  const currentReport = getReport(ctx, org, slug);
-  const row = getReportRow(ctx.db, org, slug);
-  const rows = listGradingRows(ctx.db, row);
+  const grading = getGradingByMethodology(ctx, getReportRow(ctx.db, org, slug), methodology);
+  return withGrade(getReport(ctx, org, slug), grading.grade);
+}
+
+/** The grading by a methodology that is shown, else the newest first judgment: repeats only show how much a judge varies. Throws not_found. */
+function getGradingByMethodology(ctx: Context, report: ReportRow, methodology: string): GradingRow {
+  const rows = listGradingRows(ctx.db, report);
   const usesMethodology = ({ grade, hash }: GradingRow) =>
     grade.methodology.id === methodology || (methodology.length >= 8 && hash.startsWith(methodology.toLowerCase()));
   const candidates = rows.filter(usesMethodology);
-  // The one that is shown, else the newest first judgment: repeats only show how much a judge varies.
   const grading =
-    candidates.find(({ id }) => id === shownGradingIdOf(row)) ??
+    candidates.find(({ id }) => id === shownGradingIdOf(report)) ??
     candidates.findLast(({ repeat }) => repeat === 1) ??
     candidates[0];
-  if (!grading) {
-    const methodologyIds = [...new Set(rows.map(({ grade }) => grade.methodology.id))].join(", ");
-    throw notFound(
-      `The report has no grading by methodology ${JSON.stringify(methodology)}. It was graded by ${methodologyIds}.`,
-    );
-  }
-  const { frictions, recommendations: fixes, methodology: gradingMethodology, ...grade } = grading.grade;
-  const points = new Map(currentReport.frictionPoints.map((point) => [point.fingerprint, point]));
-  const unmatchedFriction = { seenIn: { runs: 1, of: 1 }, state: "new" as const, dismissed: null };
-  const currentFixByFriction = new Map(
-    currentReport.recommendations.map((each) => [frictionKey(each.frictionIds), each]),
+  if (grading) return grading;
+  const methodologyIds = [...new Set(rows.map(({ grade }) => grade.methodology.id))].join(", ");
+  throw notFound(
+    `The report has no grading by methodology ${JSON.stringify(methodology)}. It was graded by ${methodologyIds}.`,
   );
+}
+
+/** A report with another grade. What the report knows of the same friction points and fixes stays. */
+function withGrade(report: Report, { frictions, recommendations: fixes, ...grade }: StoredGrade): Report {
+  const pointByFingerprint = new Map(report.frictionPoints.map((point) => [point.fingerprint, point]));
+  const unknownPoint = { seenIn: { runs: 1, of: 1 }, state: "new" as const, dismissed: null };
+  const fixByFriction = new Map(report.recommendations.map((fix) => [frictionKey(fix.frictionIds), fix]));
   return {
-    ...currentReport,
+    ...report,
     ...grade,
     nullNotice: toNullNotice(grade),
     dimensions: grade.dimensions.map(toDimension),
-    methodology: gradingMethodology,
-    frictionPoints: frictions.map(({ preconditions: _, ...each }) => ({
-      ...unmatchedFriction,
-      ...points.get(each.fingerprint),
-      ...each,
+    frictionPoints: frictions.map(({ preconditions: _, ...friction }) => ({
+      ...unknownPoint,
+      ...pointByFingerprint.get(friction.fingerprint),
+      ...friction,
     })),
-    recommendations: fixes.map((each) => {
-      const { done = null, dismissed = null } = currentFixByFriction.get(frictionKey(each.frictionIds)) ?? {};
-      return { ...each, done, dismissed };
+    recommendations: fixes.map((fix) => {
+      const { done = null, dismissed = null } = fixByFriction.get(frictionKey(fix.frictionIds)) ?? {};
+      return { ...fix, done, dismissed };
     }),
   };
 }
@@ -81,7 +83,7 @@ export function pinGrading(ctx: Context, org: OrgId, slug: string, gradingId: st
       throw notFound(
         `The report has no grading ${gradingId}. List its gradings with GET /api/v1/reports/${slug}/gradings.`,
       );
-    // Otherwise it shows its only one already.
+    // Without the ID of a grading, the report has a single one, which it already shows.
     if (report.gradingId !== null) showGrading(ctx, tx, report, grading);
     tx.update(reports)
       .set({ gradingPinned: gradingId !== null })

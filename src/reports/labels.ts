@@ -9,6 +9,10 @@ export const notMeasured = "Not measured";
 /** The state of a report with a score whose goal nothing verified. */
 const goalNotTested = "Goal not tested";
 
+/** Why a report has no score; null if it has one, or if the key finding says the same. */
+export const whyNotMeasured = ({ score, nullNotice, keyFinding }: Report): string | null =>
+  score === null && nullNotice !== keyFinding ? nullNotice : null;
+
 /** Outcome labels. */
 export const outcomeLabels: Record<Report["outcome"], string> = {
   succeeded: "Goal reached",

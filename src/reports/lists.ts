@@ -40,7 +40,8 @@ export function listReports(
   const byScore = sort === "score" || sort === "-score";
   const whereBy = (index: { byPrompt: boolean; byAgent: boolean }) =>
     conditionOf(ctx, org, { ...filter, scope }, { ...index, byScore });
-  // Read in order from an index until the page is full, before whole rows are read. That of a prompt is only as fast without further filters.
+  // IDs are read in order from an index until the page is full, before whole rows are read. The index of a prompt is only as fast without further
+  // filters.
   const pageIds = ctx.db
     .select({ id: reports.id })
     .from(reports)

@@ -15,9 +15,9 @@ export function table(rows: string[][]): string {
 }
 
 /** Escapes text to one line without inline or block markup. */
-export function text(value: string, max = 1000): string {
-  return oneLine(value, max)
-    .replace(/[`*[~]|<(?=[a-z/!?])|\\(?=[!-/:-@[-`{-~]|$)/gi, "\\$&") // *emphasis*, `code`, [link], ~~deleted~~, <b> and \*
+export function text(value: string, maxChars = 1000): string {
+  return oneLine(value, maxChars)
+    .replace(/\\(?=[!-/:-@[-`{-~]|$)|[`*[~]|<(?=[a-z/!?])/gi, "\\$&") // \ before ASCII punctuation, `code`, *emphasis*, [link], ~~deleted~~ and <b>
     .replace(/(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, "\\_") // _emphasis_, but not snake_case
     .replace(/&(?=[#\w]+;)/g, "\\&") // &amp; and &#38;
     .replace(/^([#+=|>-])/, "\\$1") // "# Heading", "> quote" and "- item"

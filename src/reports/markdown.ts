@@ -21,6 +21,7 @@ import {
   pointsOfFix,
   scoreSummary,
   titleOf,
+  whyNotMeasured,
 } from "./labels.ts";
 import { autolink, code, table, text } from "./markdown-text.ts";
 import type { Recommendation, Report } from "./schema.ts";
@@ -30,17 +31,18 @@ import type { Recommendation, Report } from "./schema.ts";
  * markup. `isStored`: false for a report that is not stored and therefore has no URL.
  */
 export function reportMarkdown(report: Report, { isStored = true } = {}): string {
-  const { score, nullNotice, verdict, keyFinding, summary, frictionPoints, recommendations } = report;
+  const { verdict, keyFinding, summary, frictionPoints, recommendations } = report;
   const fixes = recommendations.filter(({ isConvention }) => !isConvention);
   const conventions = recommendations.filter(({ isConvention }) => isConvention);
   const names = frictionLabels(report);
   const title = text(titleOf(report.task));
+  const notice = whyNotMeasured(report);
   return [
     `# ${scoreSummary(report) ?? notMeasured}: ${title}`,
     facts(report),
     text(describeSources(report) ?? ""),
     text(describeEdits(report) ?? ""),
-    score === null && nullNotice !== null && nullNotice !== keyFinding && `**${text(nullNotice)}**`,
+    notice && `**${text(notice)}**`,
     `**${text(keyFinding)}**`,
     text(verdict),
     `## What worked\n\n${text(summary.whatWorked)}`,

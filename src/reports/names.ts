@@ -14,8 +14,8 @@ const slugOfRun = statement((db) =>
 /** The slug in what a person pasted: a slug, the URL of a report or of its run. Throws not_found for a run without a report. */
 export function readSlug(ctx: Context, org: OrgId, text: string): string {
   // Such as https://evald.example.com/reports/upload-a-file-7f3a91c2.md?shared#F1.
-  const [, kind, name = text] =
-    /^[a-z]+:\/\/(?:.*\/)?(reports|runs)\/([^/?#]+?)(?:\.md)?\/?(?:[?#].*)?$/i.exec(text) ?? [];
+  const urlShape = /^[a-z]+:\/\/(?:.*\/)?(?<kind>reports|runs)\/(?<name>[^/?#]+?)(?:\.md)?\/?(?:[?#].*)?$/i;
+  const { kind, name = text } = urlShape.exec(text)?.groups ?? {};
   if (kind?.toLowerCase() !== "runs") return name;
   const report = slugOfRun(ctx.db).get({ org, run: name.toLowerCase() });
   if (!report) throw notFound(`The run ${name} has no report.`);

@@ -58,10 +58,8 @@ function toPagesVisited(events: SessionEvent[]): PagesVisited {
   const facts = factsOf(events);
   const titles = new Map(facts.pages.map(({ url, title }) => [pageKey(url), title]));
   const uselessKeys = new Set(uselessPages(facts));
-  const { goalAnswer } = facts;
-  const answerKeys = new Set(
-    goalAnswer?.state === "likely" ? goalAnswer.sections.flatMap(({ url }) => (url === null ? [] : pageKey(url))) : [],
-  );
+  const answerSections = facts.goalAnswer?.state === "likely" ? facts.goalAnswer.sections : [];
+  const answerKeys = new Set(answerSections.flatMap(({ url }) => (url === null ? [] : pageKey(url))));
   const kindOf = (http: Http, page: string): StepKind => {
     if (hasFailed(http)) return "missed";
     if (answerKeys.has(page)) return "goal";

@@ -29,12 +29,6 @@ export type ComparedRun = SideRun & {
   scope: Scope | null;
 };
 
-/** The proven share of a goal that the judge left unclear; null if nothing is unclear. */
-function provenShareOf(outcome: string | undefined, judge: { parts: { met: string }[] } | null): number | null {
-  if (outcome !== "not_judged" || judge === null || judge.parts.length === 0) return null;
-  return judge.parts.filter(({ met }) => met === "yes").length / judge.parts.length;
-}
-
 /** What a list shows of the report of a run. */
 export const scoreColumns = {
   slug: reports.slug,
@@ -44,14 +38,12 @@ export const scoreColumns = {
   outcome: reports.outcome,
 };
 
-/** Number of reports per query, and the maximum in total. Most of the newest match. */
+/** Reports that are read per query. A few are enough, because most of the newest match. */
 const batchReports = 15;
+/** Reports that are read in total. */
 const maxReports = 1000;
-/** Greater than every ID. */
+/** Greater than every ID, because IDs are hexadecimal. */
 const afterEveryId = "g";
-
-/** A published live run with the columns for filtering. */
-export type PublishedRun = ReturnType<ReturnType<typeof prepareNewestReports>["all"]>[number];
 
 /** A batch of the newest published reports of a prompt. */
 const prepareNewestReports = (db: Db) =>
@@ -85,6 +77,10 @@ const prepareNewestReports = (db: Db) =>
       .orderBy(desc(reports.runId))
       .limit(bound("limit")),
   );
+const newestReports = perConnection((db: Db) => prepareNewestReports(db));
+
+/** A published run with the columns for filtering. */
+export type PublishedRun = ReturnType<ReturnType<typeof prepareNewestReports>["all"]>[number];
 
 /** Everything that comparisons need. */
 const selectComparedRuns = (db: Db) =>
@@ -136,7 +132,11 @@ function toComparedRun(row: ComparedRow): ComparedRun {
   };
 }
 
-const newestReports = perConnection((db: Db) => prepareNewestReports(db));
+/** The proven share of a goal that the judge left unclear; null if nothing is unclear. */
+function provenShareOf(outcome: string | undefined, judge: { parts: { met: string }[] } | null): number | null {
+  if (outcome !== "not_judged" || judge === null || judge.parts.length === 0) return null;
+  return judge.parts.filter(({ met }) => met === "yes").length / judge.parts.length;
+}
 
 /** Finished runs without those whose report was archived. */
 const whereComparable = or(ne(reports.status, "archived"), eq(runs.status, "failed"));

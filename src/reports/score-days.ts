@@ -47,39 +47,56 @@ export function updateScoreDays(tx: Tx, { report, run }: CountedReport, delta: 1
   };
   const dayCondition = and(...(Object.keys(key) as (keyof typeof key)[]).map((name) => eq(scoreDays[name], key[name])));
   const storedDay = tx.select().from(scoreDays).where(dayCondition).get();
-  const result = {
+  const result: RunResult = {
     times: run.createdAt - day,
     scores: score,
     seconds: metrics.timeSeconds,
     costsUsd: metrics.costUsd,
     met: goalsMet[outcome] ?? null,
-  } as const;
-  const row = storedDay ?? { ...key, times: [], scores: [], seconds: [], costsUsd: [], met: [] };
-  // It goes behind those of the same time. To take it away, any equal one will do.
-  const isResultAt = (i: number) => listNames.every((name) => row[name][i] === result[name]);
-  const index =
-    delta > 0 ? row.times.filter((time) => time <= result.times).length : row.times.findIndex((_, i) => isResultAt(i));
-  if (index < 0) return;
-  const changedLists = listNames.map((name) => {
-    const list: (number | null)[] = row[name];
-    return [name, delta > 0 ? list.toSpliced(index, 0, result[name]) : list.toSpliced(index, 1)];
-  });
-  const next: StoredDay = { ...row, ...Object.fromEntries(changedLists) };
+  };
+  const row: StoredDay = storedDay ?? { ...key, times: [], scores: [], seconds: [], costsUsd: [], met: [] };
+  const next = delta > 0 ? withResult(row, result) : withoutResult(row, result);
+  if (next === row) return;
   if (next.times.length === 0) tx.delete(scoreDays).where(dayCondition).run();
   else if (storedDay) tx.update(scoreDays).set(next).where(dayCondition).run();
   else tx.insert(scoreDays).values(next).run();
 }
 
+/** The entries of one run in the lists of a day. */
+type RunResult = Record<(typeof listNames)[number], number | null> & { times: number };
+
+/** Adds the entries of a run, behind those of runs of the same time. */
+function withResult(day: StoredDay, result: RunResult): StoredDay {
+  const position = day.times.filter((time) => time <= result.times).length;
+  return changeLists(day, (list, name) => list.toSpliced(position, 0, result[name]));
+}
+
+/** Removes the first entries that are equal to those of a run. Returns the same day if there are none. */
+function withoutResult(day: StoredDay, result: RunResult): StoredDay {
+  const position = day.times.findIndex((_, i) => listNames.every((name) => day[name][i] === result[name]));
+  return position < 0 ? day : changeLists(day, (list) => list.toSpliced(position, 1));
+}
+
+type ResultList = (number | null)[];
+
+function changeLists(
+  day: StoredDay,
+  change: (list: ResultList, name: (typeof listNames)[number]) => ResultList,
+): StoredDay {
+  return { ...day, ...Object.fromEntries(listNames.map((name) => [name, change(day[name], name)])) };
+}
+
 const isNumber = (value: number | null | undefined): value is number => typeof value === "number";
 
-/** The runs of a day in UTC, by the day of a time zone. */
+/** Splits a day in UTC into days of a time zone. */
 function* daysOf(row: StoredDay, startOfDay: (at: number) => number): Generator<ScoreDay> {
   const { times, scores, seconds, costsUsd, met, ...key } = row;
+  const dayOf = (time: number) => startOfDay(row.day + time);
   for (let from = 0; from < times.length; ) {
-    const day = startOfDay(row.day + times[from]!);
-    // Most rows are of one day, which their last run tells.
-    const isLastDay = startOfDay(row.day + times.at(-1)!) === day;
-    const to = isLastDay ? times.length : times.findIndex((time, i) => i > from && startOfDay(row.day + time) !== day);
+    const day = dayOf(times[from]!);
+    // Comparing with the last run first is faster, because most rows are of one day.
+    const isLastDay = dayOf(times.at(-1)!) === day;
+    const to = isLastDay ? times.length : times.findIndex((time, i) => i > from && dayOf(time) !== day);
     const judged = met.slice(from, to).filter(isNumber);
     yield {
       ...key,

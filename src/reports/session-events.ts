@@ -15,7 +15,7 @@ type EventRow = Pick<typeof sessionEvents.$inferSelect, "seq" | "at" | "tMs" | "
 export const toSessionEvent = ({ seq, at, tMs, type, source, data }: EventRow) =>
   ({ seq, at, tMs, type, source, ...(type === "milestone" ? readMilestone(data) : data) }) as SessionEvent;
 
-/** The same for events that are stored together, such as those of a second judge. */
+/** Events that are stored together, such as those of a second judge, in the format of agents and grading. */
 export const readEvents = (events: SessionEvent[]): SessionEvent[] =>
   events.map(({ seq, at, tMs, type, source, ...data }) => toSessionEvent({ seq, at, tMs, type, source, data }));
 
@@ -46,7 +46,7 @@ function* batchesOf(db: Db, session: SessionId): Generator<SessionEvent[]> {
 export const readSession = (db: Db, session: SessionId): SessionEvent[] =>
   db.transaction(() => [...batchesOf(db, session)].flat());
 
-/** The same, so that other work gets its turn in between. */
+/** The stored events of a session, in order, read so that other work gets its turn in between. */
 export async function readSessionInBatches(ctx: Context, session: SessionId): Promise<SessionEvent[]> {
   const events: SessionEvent[] = [];
   for (const batch of batchesOf(ctx.db, session)) {

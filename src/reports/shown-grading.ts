@@ -49,7 +49,7 @@ function replaceGrading(
       .onConflictDoUpdate({ target: frictionPoints.id, set: row })
       .run();
   }
-  // Priorities are unique, even while rows are being updated.
+  // Priorities are unique, even between two updates: negative ones don't collide with the new ones.
   tx.update(recommendations)
     .set({ priority: sql`-${recommendations.priority}` })
     .where(eq(recommendations.reportId, reportId))

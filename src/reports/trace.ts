@@ -123,6 +123,15 @@ async function searchContent(
 /** A page ends before the event that exceeds this size, because hundreds of large events would block other requests. */
 const maxPageBytes = 1024 * 1024;
 
+/** The first events that fit on a page: at least one. */
+function takePage<T extends { bytes: number }>(events: T[]): T[] {
+  let bytes = 0;
+  return events.filter((event, i) => {
+    bytes += event.bytes;
+    return i === 0 || bytes <= maxPageBytes;
+  });
+}
+
 /**
  * A page of a report's session, in order: from `fromSeq`, or the last events before `beforeSeq`. `search` finds text in
  * any field, ignoring case. A page has fewer than `limit` events if they are large. `failedEvents`: as for `searchContent`. Throws bad_request.
@@ -140,14 +149,11 @@ export async function getTrace(
   const isBackward = beforeSeq !== undefined;
   await turnOfOrg(ctx, session.report.orgId);
   const matchingSeqs = await searchContent(ctx, session, query, failedEvents);
-  // Those on the page, and the next one.
-  const pageSeqs =
-    matchingSeqs &&
-    (isBackward
-      ? matchingSeqs.filter((each) => each < beforeSeq).slice(-limit - 1)
-      : matchingSeqs.filter((each) => each >= fromSeq).slice(0, limit + 1));
-  const matching = pageSeqs ? inArray(seq, pageSeqs) : matchConditions(query);
-  // One more than the page has, which tells where the next page begins.
+  // Here and below, one event more than the page has: it tells where the next page begins.
+  const candidateSeqs = isBackward
+    ? matchingSeqs?.filter((each) => each < beforeSeq).slice(-limit - 1)
+    : matchingSeqs?.filter((each) => each >= fromSeq).slice(0, limit + 1);
+  const matching = candidateSeqs ? inArray(seq, candidateSeqs) : matchConditions(query);
   const candidates = db
     .select({ seq, bytes: sql<number>`octet_length(${data})` })
     .from(sessionEvents)
@@ -155,14 +161,7 @@ export async function getTrace(
     .orderBy(isBackward ? desc(seq) : asc(seq))
     .limit(limit + 1)
     .all();
-  let bytes = 0;
-  const fittingSeqs = candidates
-    .slice(0, limit)
-    .filter((each, i) => {
-      bytes += each.bytes;
-      return i === 0 || bytes <= maxPageBytes;
-    })
-    .map((each) => each.seq);
+  const fittingSeqs = takePage(candidates.slice(0, limit)).map((each) => each.seq);
   const whereOnPage = and(whereEvents, inArray(seq, fittingSeqs));
   const rows = db.select().from(sessionEvents).where(whereOnPage).orderBy(asc(seq)).all();
   const countAll = () => db.select({ n: count() }).from(sessionEvents).where(and(whereEvents, matching)).get()?.n ?? 0;

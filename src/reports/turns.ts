@@ -5,7 +5,7 @@ type Event = Trace["events"][number];
 /** What an agent thought, did and saw in one step. */
 export type Turn = { events: Event[] };
 
-/** A message of a call is its output. */
+/** A message with an `id` is the output of a tool call. */
 const isAgentText = (event: Event) => event.type === "thought" || (event.type === "message" && !("id" in event));
 
 /**

@@ -12,6 +12,7 @@ import {
   scopeHints,
   scopeLabels,
   titleOf,
+  whyNotMeasured,
 } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import { docsVariantOf } from "../../runs/lists.ts";
@@ -33,8 +34,9 @@ type Props = { site: Site; viewer?: Viewer; report: Report; result: EvalResult |
 export function ReportHead({ site, viewer, report, result, latest }: Props) {
   const evidenceText = describeEvidence(report);
   const notes = [describeSources(report), describeEdits(report)].filter((note) => note !== null);
-  const { score, scope, grade, outcome, status, nullNotice, keyFinding, product, agent, run } = report;
+  const { score, scope, grade, outcome, status, keyFinding, product, agent, run } = report;
   const place = [product.name, product.host].filter((word) => word !== null).join(" · ");
+  const notice = whyNotMeasured(report);
   const runs = result?.n ?? 0;
   const mistakes = countPlantedMistakes(report, site);
   return (
@@ -86,7 +88,7 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
           />
         )}
         {(viewer || report.calibration) && <Calibration {...{ site, viewer, report }} />}
-        {score === null && nullNotice !== null && nullNotice !== keyFinding && <p class="notice">{nullNotice}</p>}
+        {notice !== null && <p class="notice">{notice}</p>}
       </div>
     </header>
   );
