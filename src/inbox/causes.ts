@@ -29,29 +29,34 @@ export function findCauses(ctx: Context, org: OrgId, agent: string, change: Late
   const frictionCauses = findFrictionCauses(ctx, ofChange, change);
   const measuredPoints = explainedPointsOf(ctx, ofChange, change);
   // Without measured points, fixes may explain the whole change, and each friction point no more than it costs alone.
-  const byPart = measuredPoints ?? { fixes: change.delta, agent: 0, network: 0 };
+  const pointsOf = measuredPoints ?? { fixes: change.delta, agent: 0, network: 0 };
   const maxFactor = measuredPoints === null ? 1 : maxJointFactor;
   // Friction without a fix is a mistake of the agent, or of the network.
   const docsCauses = frictionCauses.filter(({ hasFix }) => hasFix);
-  const otherCauses = frictionCauses.filter(({ hasFix }) => !hasFix);
-  const docsFactor = jointFactorOf(docsCauses, byPart.fixes, maxFactor);
-  const othersFactor = jointFactorOf(otherCauses, byPart.agent + byPart.network, maxFactor);
+  const mistakes = frictionCauses.filter(({ hasFix }) => !hasFix);
+  const mistakePoints = pointsOf.agent + pointsOf.network;
+  const docsFactor = jointFactorOf(docsCauses, pointsOf.fixes, maxFactor);
+  const mistakeFactor = jointFactorOf(mistakes, mistakePoints, maxFactor);
   const causes = frictionCauses.map(({ hasFix, ...cause }) => ({
     ...cause,
-    points: cause.points === null ? null : round(cause.points * (hasFix ? docsFactor : othersFactor), 1),
+    points: cause.points === null ? null : round(cause.points * (hasFix ? docsFactor : mistakeFactor), 1),
   }));
-  // What no friction explains of the mistakes of the agent and the network; without measured points, this is unknown.
-  const rest = measuredPoints === null ? 0 : byPart.agent + byPart.network - sumOf(otherCauses) * othersFactor;
-  // The agent explains no more of the rest than its own points, and the network what remains.
-  const hasSameSign = rest * byPart.agent > 0;
-  const agentPoints = hasSameSign ? Math.sign(rest) * Math.min(Math.abs(rest), Math.abs(byPart.agent)) : 0;
-  const explained = sumOf(causes) + rest;
+  // The points of mistakes that are no friction; without measured points, they are unknown.
+  const otherMistakePoints = measuredPoints === null ? 0 : mistakePoints - sumOf(mistakes) * mistakeFactor;
+  // The agent explains no more of them than its own points, and the network explains the others.
+  const agentPoints = shareUpTo(otherMistakePoints, pointsOf.agent);
   return {
     causes,
     agentPoints: round(agentPoints, 1),
-    networkPoints: round(rest - agentPoints, 1),
-    unexplained: round(change.delta - explained, 1),
+    networkPoints: round(otherMistakePoints - agentPoints, 1),
+    unexplained: round(change.delta - sumOf(causes) - otherMistakePoints, 1),
   };
+}
+
+/** The part of `total` that `max` allows; 0 if they have different signs. */
+function shareUpTo(total: number, max: number): number {
+  const hasSameSign = total * max > 0;
+  return hasSameSign ? Math.sign(total) * Math.min(Math.abs(total), Math.abs(max)) : 0;
 }
 
 /** `hasFix`: whether a recommended fix would remove it. */
@@ -67,7 +72,7 @@ function jointFactorOf(causes: FrictionCause[], total: number, maxFactor: number
 
 const idsOf = ({ evaluations }: LatestChange["before"]) => evaluations.map(({ evalRequestId }) => evalRequestId);
 
-/** The published reports of both sides of a change, of an agent. */
+/** The published reports of an agent on both sides of a change. */
 const whereReports = (org: OrgId, agent: string, { before, after }: LatestChange) =>
   and(
     eq(runs.orgId, org),
@@ -133,10 +138,10 @@ function findFrictionCauses(ctx: Context, ofChange: SQL | undefined, change: Lat
     .all();
   const countReports = (side: typeof rows) => new Set(side.map(({ reportId }) => reportId)).size;
   const [rowsBefore, rowsAfter] = splitByChange(rows, before);
-  const frictionCauses = [...Map.groupBy(rows, ({ point }) => point?.fingerprint).values()].flatMap((hits) => {
+  // Reports without friction only count as runs that did not hit it.
+  const rowsWithFriction = rows.flatMap(({ point, ...row }) => (point === null ? [] : [{ ...row, point }]));
+  const sightings = [...Map.groupBy(rowsWithFriction, ({ point }) => point.fingerprint).values()].flatMap((hits) => {
     const newest = hits.reduce((a, b) => (a.reportId > b.reportId ? a : b));
-    // Reports without friction only count as runs that did not hit it.
-    if (!newest.point) return [];
     const [hitsBefore, hitsAfter] = splitByChange(hits, before);
     const shares = {
       before: { met: countReports(hitsBefore), of: countReports(rowsBefore) },
@@ -157,10 +162,10 @@ function findFrictionCauses(ctx: Context, ofChange: SQL | undefined, change: Lat
       },
     ];
   });
-  const sorted = frictionCauses.sort((a, b) => Math.abs(b.cause.points ?? 0) - Math.abs(a.cause.points ?? 0));
+  const sorted = sightings.sort((a, b) => Math.abs(b.cause.points ?? 0) - Math.abs(a.cause.points ?? 0));
   const ofGoal = sorted.filter(({ isAboutGoal }) => isAboutGoal);
   const others = sorted.filter(({ isAboutGoal }) => !isAboutGoal);
-  // Without a page with the answer, no page answers the goal: then the page is the cause.
+  // If the page with the answer came or went, it is the cause, and an unanswered goal only its effect.
   const isFromPage = ofGoal.length > 0 && others.length > 0 && hasPageOfOneSide(ctx, ofChange, before, others);
   return (isFromPage ? [...others, ...ofGoal] : sorted).map(({ cause }) => cause);
 }
@@ -177,9 +182,10 @@ function hasPageOfOneSide(
 ): boolean {
   const pages = pagesOfOneSide(ctx, ofChange, before);
   if (pages.size === 0) return false;
-  return sightings.some(({ page, session }) =>
-    [page ?? [], requestedIn(ctx, session)].flat().some((url) => pages.has(pageKey(url))),
-  );
+  return sightings.some(({ page, session }) => {
+    const urls = [...(page === null ? [] : [page]), ...requestedIn(ctx, session)];
+    return urls.some((url) => pages.has(pageKey(url)));
+  });
 }
 
 /** The rows of evaluations before a change, whose IDs are `before`, and of those after it. */
@@ -205,10 +211,9 @@ function pagesOfOneSide(ctx: Context, ofChange: SQL | undefined, before: Set<str
   };
   const [rowsBefore, rowsAfter] = splitByChange(rows, before);
   const [sharesBefore, sharesAfter] = [readShares(rowsBefore), readShares(rowsAfter)];
-  const pages = new Set([...sharesBefore.keys(), ...sharesAfter.keys()]);
-  return new Set(
-    [...pages].filter((page) => Math.abs((sharesAfter.get(page) ?? 0) - (sharesBefore.get(page) ?? 0)) >= minShare),
-  );
+  const shareChangeOf = (page: string) => (sharesAfter.get(page) ?? 0) - (sharesBefore.get(page) ?? 0);
+  const pages = [...sharesBefore.keys(), ...sharesAfter.keys()];
+  return new Set(pages.filter((page) => Math.abs(shareChangeOf(page)) >= minShare));
 }
 
 /** The URLs that some events of a session requested. */

@@ -16,7 +16,7 @@ const contextLines = 2;
 /** A session by its facts, and the texts of pages that are stored apart from its events, by the `seq` of the event that says that one was read. */
 type Session = { facts: Facts; pageTexts: ReadonlyMap<number, string> };
 
-/** What a session got for a page. `text`: null if the session doesn't have it. `isTested`: it was only checked, and answered. */
+/** What a session got for a page. `text`: null if the session doesn't have it. `isTested`: only a success check requested it, and it answered. */
 type RequestedPage = ChangedPage["before"] & { url: string; text: string | null; isTested: boolean };
 
 /**

@@ -29,19 +29,16 @@ export function weeklyDigestOf(ctx: Context, org: OrgId, from: number, until: nu
     .groupBy(runs.status)
     .all();
   const countOf = (status: "completed" | "failed") => counts.find((row) => row.status === status)?.runs ?? 0;
-  const since = toIso(from);
+  const week = { from: toIso(from), until: toIso(until) };
   const { problems, improvements } = getInbox(ctx, org);
   const regressions = listFriction(ctx, org, { everything: true, state: "regressed" }, { limit: maxPoints, offset: 0 });
   return {
-    from: since,
-    until: toIso(until),
+    ...week,
     runs: { completed: countOf("completed"), failed: countOf("failed") },
-    scores: [...problems, ...improvements]
-      .flatMap((item) => toScore(ctx, item, since, toIso(until)))
-      .slice(0, maxScores),
+    scores: [...problems, ...improvements].flatMap((item) => toScore(ctx, item, week)).slice(0, maxScores),
     problems: problems.flatMap(toProblem).slice(0, maxItems),
     regressed: regressions.items
-      .filter(({ lastSeenAt, isPreview }) => lastSeenAt >= since && !isPreview)
+      .filter(({ lastSeenAt, isPreview }) => lastSeenAt >= week.from && !isPreview)
       .slice(0, maxItems)
       .map(({ fingerprint, severity, category, title, url, lostPoints, promptIds }) => ({
         fingerprint,
@@ -58,9 +55,10 @@ export function weeklyDigestOf(ctx: Context, org: OrgId, from: number, until: nu
 
 const reportLink = (ctx: Context, slug: string) => ({ slug, url: reportUrl(ctx.baseUrl(), slug) });
 
-/** A change of the score in the week, with its cause. */
-function toScore(ctx: Context, item: InboxItem, from: string, until: string): Digest["scores"] {
-  if ((item.kind !== "score_fell" && item.kind !== "score_rose") || item.since < from || item.since >= until) return [];
+/** The change of a score with its cause; empty for other items, and for a change outside the week. */
+function toScore(ctx: Context, item: InboxItem, week: { from: string; until: string }): Digest["scores"] {
+  if (item.kind !== "score_fell" && item.kind !== "score_rose") return [];
+  if (item.since < week.from || item.since >= week.until) return [];
   const { kind, prompt, delta, after, cause } = item;
   return [
     {
@@ -74,7 +72,7 @@ function toScore(ctx: Context, item: InboxItem, from: string, until: string): Di
   ];
 }
 
-/** Everything else that needs attention, with what it is about. */
+/** Everything that needs attention except changes of scores, with what it is about. */
 function toProblem(item: InboxItem): Digest["problems"] {
   const { kind, since } = item;
   switch (kind) {

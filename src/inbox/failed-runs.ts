@@ -76,7 +76,7 @@ export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string):
 /** The start of an hour, epoch ms. */
 const hourOf = (at: number): number => at - (at % hourMs);
 
-/** In the words of the partial index, which SQLite uses for nothing else. */
+/** Written as in the partial index, so that SQLite uses it. */
 const hasFailed = sql`${runHours.failed} > 0`;
 
 const isOfGroup = (table: typeof runs | typeof runHours) =>
@@ -84,7 +84,7 @@ const isOfGroup = (table: typeof runs | typeof runHours) =>
 
 const isLiveOfGroup = and(isOfGroup(runs), isLiveRun);
 
-/** In the words of the partial index of failed runs. */
+/** Written as in the partial index of failed runs, so that SQLite uses it. */
 const isFailure = sql`${runs.status} = 'failed' and ${runs.failureCause} != 'cancelled'`;
 
 const lastCompletedHour = statement((db) =>

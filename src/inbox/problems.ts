@@ -212,7 +212,7 @@ export function listWaitingRuns(ctx: Context, org: OrgId): Problem[] {
   });
 }
 
-/** The pauses that hold back runs of the organization. One of an agent that it doesn't use concerns others. */
+/** The pauses of the organization, and those of agents that hold back some of its runs. */
 export function listPausedRuns(ctx: Context, org: OrgId): Problem[] {
   return listPauses(ctx.db).flatMap(({ kind, subject, reason, createdAt }): Problem[] => {
     if (kind === "organization" && subject !== org) return [];
