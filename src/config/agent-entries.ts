@@ -32,6 +32,7 @@ export function checkEntries(content: unknown, source: string): AgentEntry[] {
     ? entries.flatMap((entry, i) => findContradictions(entry).map((problem) => `${i}.${problem}`))
     : problemsIn(Value.Errors(list, entries));
   if (problems.length === 0) return entries as AgentEntry[];
+  // Problems start with the index of their agent, which a single one doesn't have.
   const lines = problems.slice(0, maxProblems).map((problem) => (isList ? problem : problem.replace(/^0\./, "")));
   throw new ConfigError(`${syntax}${source && `; in ${source}`}: ${lines.join("; ")}`);
 }
@@ -89,27 +90,40 @@ const placeholdersIn = (text: string): string[] => [...text.matchAll(/\{(\w+)\}/
 export const providersOf = ({ provider }: AgentEntry): Partial<Record<ModelProvider, Record<string, string>>> =>
   typeof provider === "string" ? { [provider]: {} } : provider;
 
+/** What is wrong with the placeholders of an agent. */
+function placeholderProblems(entry: AgentEntry): string[] {
+  const { mcp, options = {}, acp, login } = entry;
+  const ownPlaceholders = Object.values(providersOf(entry)).flatMap((values) => Object.keys(values ?? {}));
+  const known = [...new Set([...placeholders, ...ownPlaceholders])];
+  const problemsOf = (field: string, { args = [], env = {} }: Addition, allowed = known): string[] => {
+    const texts = [
+      ...args.map((arg, i) => [`args.${i}`, arg] as const),
+      ...Object.entries(env).map(([name, value]) => [`env.${name}`, value] as const),
+    ];
+    return texts.flatMap(([name, text]) =>
+      (typeof text === "string" ? placeholdersIn(text) : [])
+        .filter((placeholder) => !allowed.includes(placeholder))
+        .map(
+          (placeholder) =>
+            `${field}${name} has the unknown placeholder {${placeholder}}; use one of ${allowed.join(", ")}`,
+        ),
+    );
+  };
+  return [
+    ...problemsOf("", entry),
+    ...(mcp ? problemsOf("mcp.", mcp) : []),
+    ...(acp ? problemsOf("acp.", acp) : []),
+    ...(options.systemPrompt
+      ? problemsOf("options.systemPrompt.", options.systemPrompt, [...known, "systemPrompt"])
+      : []),
+    ...(login ? problemsOf("login.", login) : []),
+  ];
+}
+
 /** What no schema can say about an agent. */
 function findContradictions(entry: AgentEntry): string[] {
-  const { stream, args = [], exitCode, failure, mcp, files = {}, options = {}, acp, login } = entry;
-  const ownPlaceholders = Object.values(providersOf(entry)).flatMap((values) => Object.keys(values ?? {}));
-  const known = new Set([...placeholders, ...ownPlaceholders]);
-  const problems: string[] = [];
-  const checkPlaceholders = (field: string, text: string, more: string[] = []) => {
-    for (const name of placeholdersIn(text))
-      if (!known.has(name) && !more.includes(name))
-        problems.push(`${field} has the unknown placeholder {${name}}; use one of ${[...known, ...more].join(", ")}`);
-  };
-  const checkAddition = (field: string, { args = [], env = {} }: Addition, more?: string[]) => {
-    for (const [i, arg] of args.entries()) checkPlaceholders(`${field}args.${i}`, arg, more);
-    for (const [name, value] of Object.entries(env))
-      if (typeof value === "string") checkPlaceholders(`${field}env.${name}`, value, more);
-  };
-  checkAddition("", entry);
-  if (mcp) checkAddition("mcp.", mcp);
-  if (acp) checkAddition("acp.", acp);
-  if (options.systemPrompt) checkAddition("options.systemPrompt.", options.systemPrompt, ["systemPrompt"]);
-  if (login) checkAddition("login.", login);
+  const { stream, args = [], exitCode, failure, mcp, files = {}, login } = entry;
+  const problems = placeholderProblems(entry);
   if (login && stream === "none")
     problems.push(
       "login needs another stream than none, because evald doesn't see the model calls of an agent with a login; remove it",
@@ -127,12 +141,11 @@ function findContradictions(entry: AgentEntry): string[] {
     );
   if (failure !== undefined && !isPattern(failure)) problems.push("failure must be a regular expression");
   const settings = mcp && files[mcp.file];
-  // All other formats are JSON.
-  const isToml = mcp?.format === "codex";
-  const isUsable = isToml ? !isObject(settings) : isObject(settings);
-  if (mcp && settings !== undefined && !isUsable)
+  // Codex reads TOML, to which text is added; all other formats are JSON.
+  const needsText = mcp?.format === "codex";
+  if (mcp && settings !== undefined && isObject(settings) === needsText)
     problems.push(
-      `files.${mcp.file} must be ${isToml ? "text" : "an object"}, because the MCP servers in the format ${mcp.format} are added to it`,
+      `files.${mcp.file} must be ${needsText ? "text" : "an object"}, because the MCP servers in the format ${mcp.format} are added to it`,
     );
   return problems;
 }

@@ -15,19 +15,23 @@ export const allowSyntax =
 export const parseAllowRules = (text: string): AllowRule[] =>
   text.trim() === "" ? [] : text.split(",").map((item) => parseAllowRule(item.trim()));
 
-/** `docs.internal`, `docs.internal:8080`, `127.0.0.1:4000`, `[::1]:80`, `10.0.0.0/8`, `fd00::/8`. */
+const ruleShapes = [
+  // An IPv6 address in brackets: [::1], [::1]:80
+  /^\[(?<host>[0-9a-f:.]+)\](?::(?<port>\d+))?$/i,
+  // A host name, or an IPv4 address or range: docs.internal, docs.internal:8080, 127.0.0.1:4000, 10.0.0.0/8
+  /^(?<host>[a-z0-9._-]+(?:\/\d{1,2})?)(?::(?<port>\d+))?$/i,
+  // An IPv6 address or range: ::1, fd00::/8
+  /^(?<host>[0-9a-f:.]*:[0-9a-f:.]*(?:\/\d{1,3})?)$/i,
+];
+
 function parseAllowRule(text: string): AllowRule {
   if (text === "") throw new ConfigError(`${allowSyntax}: one of its items is empty`);
-  const match =
-    /^\[(?<v6>[0-9a-f:.]+)\](?::(?<p6>\d+))?$/i.exec(text) ??
-    /^(?<host>[a-z0-9._-]+(?:\/\d{1,2})?)(?::(?<port>\d+))?$/i.exec(text) ??
-    /^(?<host>[0-9a-f:.]*:[0-9a-f:.]*(?:\/\d{1,3})?)$/i.exec(text);
-  const groups = match?.groups;
+  const groups = ruleShapes.map((shape) => shape.exec(text)?.groups).find((each) => each !== undefined);
   if (!groups) throw new ConfigError(allowSyntax);
-  const host = (groups.v6 ?? groups.host ?? "").toLowerCase();
+  const { host: writtenHost = "", port } = groups;
+  const host = writtenHost.toLowerCase();
   const objection = objectionToHost(host);
   if (objection) throw new ConfigError(`${allowSyntax}: ${objection}`);
-  const port = groups.p6 ?? groups.port;
   if (port !== undefined && (Number(port) < 1 || Number(port) > 65535)) throw new ConfigError("a port from 1 to 65535");
   return { host, port: port === undefined ? null : Number(port) };
 }
@@ -38,7 +42,7 @@ export function toAllowRule(url: string): AllowRule {
   return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || (protocol === "https:" ? 443 : 80)) };
 }
 
-/** Whether a text switches other settings on or off: nobody means a host of that name. */
+/** Whether a text is a word that switches settings on or off. Nobody means a host of that name. */
 export const isSwitchWord = (text: string): boolean => /^(true|false|yes|no|on|off)$/i.test(text);
 
 /** What is wrong with a host, an IP address or a range; null if nothing is. */

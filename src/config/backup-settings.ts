@@ -27,8 +27,8 @@ export const storeVariables = {
   sessionToken: "AWS_SESSION_TOKEN",
 } as const;
 
-/** Such as `s3://bucket/a/prefix/`. Its groups are the bucket and the prefix, without slashes around it. */
-const storeUrl = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/+(.*?))?\/*$/;
+/** Such as `s3://bucket/a/prefix/`. The slashes around the prefix are no part of it. */
+const storeUrl = /^s3:\/\/(?<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/+(?<prefix>.*?))?\/*$/;
 
 /** Whether a place is in a store and not on this machine. */
 export const isStoreUrl = (place: string): boolean => /^s3:/i.test(place);
@@ -39,13 +39,10 @@ export function locationOf(target: BackupTarget, name = ""): string {
   return name === "" ? target.path : `${target.path}/${name}`;
 }
 
-/**
- * The directory, or the store as the AWS variables describe it, of a path or of `s3://bucket/prefix`. Throws ConfigError that names what is
- * missing.
- */
+/** A path as a directory, or `s3://bucket/prefix` as a store that the AWS variables describe. Throws ConfigError that names what is missing. */
 export function toBackupTarget(place: string, env: Env): BackupTarget {
   if (!isStoreUrl(place)) return { kind: "directory", path: resolve(place) };
-  const [, bucket = "", prefix = ""] = storeUrl.exec(place) ?? [];
+  const { bucket = "", prefix = "" } = storeUrl.exec(place)?.groups ?? {};
   if (bucket === "") throw new ConfigError(`${JSON.stringify(place)} must be a URL such as s3://bucket/prefix.`);
   const endpoint = env.AWS_ENDPOINT_URL_S3 || env.AWS_ENDPOINT_URL || null;
   if (endpoint !== null && !/^https?:$/.test(URL.parse(endpoint)?.protocol ?? ""))

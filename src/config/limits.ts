@@ -27,7 +27,7 @@ export const Limits = Type.Object(
 );
 export type Limits = Static<typeof Limits>;
 
-/** The operator's setting of each limit and its value in the unit of the limit. */
+/** The operator's setting for each limit, and its maximum in the unit of the limit; null: no maximum. */
 const settings: { [K in keyof Required<Limits>]: { setting: string; maxOf: (config: Config) => number | null } } = {
   wallClockSeconds: { setting: "EVALD_RUN_TIMEOUT_SECONDS", maxOf: (config) => config.runTimeoutMs / 1000 },
   idleSeconds: { setting: "EVALD_IDLE_TIMEOUT_SECONDS", maxOf: (config) => config.idleTimeoutMs / 1000 },
@@ -59,26 +59,28 @@ export const settingOf = (name: keyof Limits): string => settings[name].setting;
 /** Whether the prompt itself sets the limit that applies, rather than the operator. */
 export function isSetByPrompt(limits: Limits | null | undefined, config: Config, name: keyof Limits): boolean {
   const value = limits?.[name] ?? null;
-  return value !== null && value <= (settings[name].maxOf(config) ?? Number.POSITIVE_INFINITY);
+  return value !== null && value <= maxLimit(name, config);
 }
+
+const maxLimit = (name: keyof Limits, config: Config): number =>
+  settings[name].maxOf(config) ?? Number.POSITIVE_INFINITY;
 
 /** The effective limits of a run: the prompt's, capped by the operator's current ones. Durations are in milliseconds. */
 export function decideLimits(limits: Limits | null | undefined, config: Config) {
-  const atMost = (name: keyof Limits) =>
-    Math.min(limits?.[name] ?? Number.POSITIVE_INFINITY, settings[name].maxOf(config) ?? Number.POSITIVE_INFINITY);
-  const costUsd = atMost("costUsd");
+  const limitOf = (name: keyof Limits) => Math.min(limits?.[name] ?? Number.POSITIVE_INFINITY, maxLimit(name, config));
+  const costUsd = limitOf("costUsd");
   return {
-    wallClockMs: atMost("wallClockSeconds") * 1000,
-    idleMs: atMost("idleSeconds") * 1000,
+    wallClockMs: limitOf("wallClockSeconds") * 1000,
+    idleMs: limitOf("idleSeconds") * 1000,
     maxPages: config.maxPages,
-    maxRequests: atMost("requests"),
-    maxToolCalls: atMost("toolCalls"),
-    maxBytesOut: atMost("bytesOut"),
-    workspaceBytes: atMost("workspaceBytes"),
-    memoryBytes: atMost("memoryBytes"),
+    maxRequests: limitOf("requests"),
+    maxToolCalls: limitOf("toolCalls"),
+    maxBytesOut: limitOf("bytesOut"),
+    workspaceBytes: limitOf("workspaceBytes"),
+    memoryBytes: limitOf("memoryBytes"),
     model: {
-      calls: atMost("modelCalls"),
-      tokens: atMost("tokens"),
+      calls: limitOf("modelCalls"),
+      tokens: limitOf("tokens"),
       costUsd: Number.isFinite(costUsd) ? costUsd : null,
     },
   };

@@ -5,11 +5,17 @@ import { parseSetting, readJsonSetting, splitList, toPlainUrl } from "./setting.
 export const modelProviders = ["anthropic", "openai", "google", "openai-compatible"] as const;
 export type ModelProvider = (typeof modelProviders)[number];
 
-/**
- * USD per million tokens; `cached`: input tokens read from the provider's cache; `cacheWritten`: written to it, and `cacheWrittenForHour`:
- * to be kept for an hour. Without those two, the provider's usual price applies.
- */
-type Price = { in: number; out: number; cached: number; cacheWritten?: number; cacheWrittenForHour?: number };
+/** The price of a model in USD per million tokens. */
+type Price = {
+  in: number;
+  out: number;
+  /** Of input tokens that are read from the provider's cache. */
+  cached: number;
+  /** Of input tokens that are written to the cache; absent: the provider's usual price. */
+  cacheWritten?: number;
+  /** Of those that are kept there for an hour; absent: the provider's usual price. */
+  cacheWrittenForHour?: number;
+};
 
 /** Prices set by the operator, by `provider/model`. */
 export type Prices = Readonly<Record<string, Price>>;
@@ -32,9 +38,10 @@ export const providerVariables: Record<ModelProvider, { key: string; baseUrl: st
 /** Splits `provider/model`; null if it is invalid. Model names of compatible servers may contain slashes. */
 export function parseModelId(id: string): { provider: ModelProvider; name: string } | null {
   const provider = modelProviders.find((each) => id.startsWith(`${each}/`));
-  const name = provider ? id.slice(provider.length + 1) : "";
+  if (provider === undefined) return null;
+  const name = id.slice(provider.length + 1);
   const pattern = provider === "openai-compatible" ? /^[\w.:@+-]+(\/[\w.:@+-]+)*$/ : /^[\w.:@+-]+$/;
-  return provider && name.length <= 200 && pattern.test(name) ? { provider, name } : null;
+  return name.length <= 200 && pattern.test(name) ? { provider, name } : null;
 }
 
 export const modelSyntax = `a provider and a model, such as anthropic/claude-opus-4-8 (providers: ${modelProviders.join(", ")})`;

@@ -2,7 +2,7 @@ import { ConfigError } from "../errors.ts";
 import { httpUrl, isId } from "../schema.ts";
 import { parseFlag, type SettingValues, setting, throwExpected } from "./setting.ts";
 
-/** The users with an email address of a domain, and the organization that they join automatically. */
+/** The organization that users with an email address of a domain join automatically. */
 type OidcJoin = { domain: string; org: { id: string } | { name: string } };
 
 const trimText = (value: string) => value.trim();
@@ -10,7 +10,8 @@ const trimText = (value: string) => value.trim();
 /** A domain and its organization, by id or name; null if empty. */
 function parseOidcJoin(value: string): OidcJoin | null {
   if (value === "") return null;
-  const [, domain = "", organization = ""] = /^([a-z0-9-]+(?:\.[a-z0-9-]+)+)=(.*\S.*)$/i.exec(value.trim()) ?? [];
+  const shape = /^(?<domain>[a-z0-9-]+(?:\.[a-z0-9-]+)+)=(?<organization>.*\S.*)$/i;
+  const { domain = "", organization = "" } = shape.exec(value.trim())?.groups ?? {};
   if (domain === "") return throwExpected("a domain and an organization, such as example.com=Acme");
   const name = organization.trim();
   return { domain: domain.toLowerCase(), org: isId(name) ? { id: name.toLowerCase() } : { name } };

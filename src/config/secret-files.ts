@@ -15,23 +15,23 @@ export const secretVariables: readonly string[] = [
 ];
 
 /**
- * The environment with the secrets that are in files: of the path in `NAME_FILE`, else `NAME` among the credentials of systemd. A variable that
- * is set itself precedes credentials. Throws ConfigError for a file that can't be read, and for a variable that is set together with its file.
+ * The environment with the secrets that are in files: the file that `NAME_FILE` names, else the credential `NAME` of systemd, unless `NAME` itself
+ * is set. Throws ConfigError for a file that can't be read, and for a variable that is set together with its file.
  */
 export function withSecretFiles(env: Env): Env {
-  const all = { ...env };
+  const withSecrets = { ...env };
   for (const name of secretVariables) {
     const file = env[`${name}_FILE`];
     if (file) {
       if (env[name]) throw new ConfigError(`Set ${name} or ${name}_FILE, not both.`);
-      delete all[`${name}_FILE`];
-      all[name] = readSecret(`${name}_FILE`, file);
+      delete withSecrets[`${name}_FILE`];
+      withSecrets[name] = readSecret(`${name}_FILE`, file);
     } else if (!env[name] && env.CREDENTIALS_DIRECTORY) {
       const secret = findCredential(join(env.CREDENTIALS_DIRECTORY, name));
-      if (secret !== null) all[name] = secret;
+      if (secret !== null) withSecrets[name] = secret;
     }
   }
-  return all;
+  return withSecrets;
 }
 
 function readSecret(name: string, file: string): string {

@@ -37,7 +37,10 @@ const isSetting = (entry: Setting<unknown> | SettingTable): entry is Setting<unk
 export const listSettings = (table: SettingTable): Setting<unknown>[] =>
   Object.values(table).flatMap((entry) => (isSetting(entry) ? [entry] : listSettings(entry)));
 
-/** Reads every setting of a table. `options`: by the name of a setting, the command line option that its value comes from, which errors name. Throws ConfigError for the first invalid value. */
+/**
+ * Reads every setting of a table. `options`: for each setting that a command line option gave, the name of that option, which errors then mention.
+ * Throws ConfigError for the first invalid value.
+ */
 export function readSettings<T extends SettingTable>(
   table: T,
   env: Record<string, string | undefined>,

@@ -39,18 +39,18 @@ export function parseWeights(value: string): CustomWeights | null {
   const { id, weights, ...rest } = (readJsonSetting(value, "{", syntax) ?? {}) as Record<string, unknown>;
   // Ids of digits are reserved for the built-in methodologies.
   if (typeof id !== "string" || !/^[a-z][a-z0-9._-]{0,39}$/.test(id)) throw invalid("id must match [a-z][a-z0-9._-]*");
-  const entries = (weights ?? {}) as Record<string, unknown>;
-  const unknown = [...Object.keys(rest), ...Object.keys(entries).filter((name) => !isDimensionName(name))];
-  if (unknown.length > 0) throw invalid(`unknown key ${JSON.stringify(unknown[0])}`);
-  const pairs = dimensionNames.map((name) => {
-    const weight = entries[name];
+  const weightByName = (weights ?? {}) as Record<string, unknown>;
+  const [unknownKey] = [...Object.keys(rest), ...Object.keys(weightByName).filter((name) => !isDimensionName(name))];
+  if (unknownKey !== undefined) throw invalid(`unknown key ${JSON.stringify(unknownKey)}`);
+  const entries = dimensionNames.map((name) => {
+    const weight = weightByName[name];
     if (typeof weight !== "number" || !Number.isInteger(weight) || weight < 0 || weight > 100)
       throw invalid(`${JSON.stringify(name)} must be a whole number from 0 to 100`);
     return [name, weight] as const;
   });
-  const sum = pairs.reduce((all, [, weight]) => all + weight, 0);
+  const sum = entries.reduce((total, [, weight]) => total + weight, 0);
   if (sum !== 100) throw invalid(`the weights add up to ${sum}, not 100`);
-  return { id, weights: Object.fromEntries(pairs) as CustomWeights["weights"] };
+  return { id, weights: Object.fromEntries(entries) as CustomWeights["weights"] };
 }
 
 const isDimensionName = (name: string) => dimensionNames.some((dimension) => dimension === name);

@@ -44,7 +44,7 @@ function parseSeconds(value: string): number {
   return Number(value);
 }
 
-/** Settings that connect the service with its workers, in the order of the documentation. */
+/** Settings that connect the service with its workers, and those of a worker itself, in the order of the documentation. */
 export const workerSettings = {
   /** null: agents run on this machine. */
   redisUrl: setting(
