@@ -6,7 +6,11 @@ const timeoutMs = 10_000;
 export const sendsMail = ({ config }: Context): boolean => config.people.mail !== null;
 
 /** Sends the link of an invitation. Returns whether the email was sent. */
-export const mailInvitation = (ctx: Context, to: string, orgName: string, inviter: string, path: string) =>
+export const mailInvitation = (
+  ctx: Context,
+  to: string,
+  { orgName, inviter, path }: { orgName: string; inviter: string; path: string },
+) =>
   send(
     ctx,
     to,
@@ -41,14 +45,14 @@ export const mailEmailChange = (ctx: Context, to: string, path: string): Promise
     `Someone asked to use this address for their evald account at ${ctx.baseUrl()}. To confirm, sign in and open this link:\n${ctx.baseUrl()}${path}\n\nThis link works once and expires in 24 hours. If it was not you, ignore this email.\n`,
   );
 
-/** The email goes to members of an organization, who see each other's addresses. */
+/**
+ * Sends a notification to members of an organization, who see each other's addresses. `path`: of the page where owners change that. Returns
+ * whether the email was sent.
+ */
 export const mailNotification = (
   ctx: Context,
   to: string[],
-  subject: string,
-  text: string,
-  orgName: string,
-  path: string,
+  { subject, text, orgName, path }: { subject: string; text: string; orgName: string; path: string },
 ) =>
   send(
     ctx,
@@ -61,10 +65,7 @@ export const mailNotification = (
 export const mailDestinationDisabled = (
   ctx: Context,
   to: string[],
-  orgName: string,
-  name: string,
-  reason: string,
-  path: string,
+  { orgName, name, reason, path }: { orgName: string; name: string; reason: string; path: string },
 ) =>
   send(
     ctx,
@@ -77,9 +78,7 @@ export const mailDestinationDisabled = (
 export const mailPromptPaused = (
   ctx: Context,
   to: string,
-  orgName: string,
-  title: string,
-  path: string,
+  { orgName, title, path }: { orgName: string; title: string; path: string },
 ): Promise<boolean> =>
   send(
     ctx,
@@ -88,7 +87,7 @@ export const mailPromptPaused = (
     `Five scheduled evaluations of the prompt "${title}" of ${orgName} failed in a row, so evald paused it. Its page shows why they failed:\n${ctx.baseUrl()}${path}\n\nFix the cause, then resume the prompt. You’re receiving this email because you’re an owner of ${orgName}.\n`,
   );
 
-/** Whether the server accepted the email. Errors are logged without the content, which contains a secret link. */
+/** Returns whether the mail server accepted the email. Errors are logged without the content, which contains a secret link. */
 async function send(ctx: Context, to: string | string[], subject: string, text: string): Promise<boolean> {
   const { mail } = ctx.config.people;
   if (!mail) return false;

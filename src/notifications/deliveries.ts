@@ -15,7 +15,7 @@ import { type EventType, payloadOf } from "./events.ts";
 import { enqueueDelivery, sendEvent } from "./outbox.ts";
 import type { Delivery, DeliveryDetail } from "./schema.ts";
 
-/** Unfinished deliveries of a destination from which on it gets no tests and replays. */
+/** A destination with this many unfinished deliveries gets no tests and replays. */
 const maxPending = 100;
 /** Deliveries that are replayed in one transaction. */
 const maxReplayed = 1_000;
@@ -183,7 +183,7 @@ const groupTries = (ctx: Context, org: OrgId, ids: string[]): Map<string, Try[]>
 function toDelivery({ delivery, notification, job }: DeliveryRow, tries: Try[]): Delivery {
   const last = tries.at(-1);
   const { id, notificationId, status, failure, createdAt, completedAt } = delivery;
-  // 0: as soon as possible.
+  // A job with `availableAt` 0 runs as soon as possible.
   const waits = job?.state === "queued" && job.availableAt > 0;
   return {
     id,

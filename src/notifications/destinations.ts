@@ -41,7 +41,7 @@ export const listDestinations = (ctx: Context, org: OrgId): Destination[] =>
 export const getDestination = (ctx: Context, org: OrgId, id: string): Destination =>
   toDestination(ctx, getDestinationRow(ctx, org, id));
 
-/** A destination without the email addresses of its recipients, for API keys that only read. null recipients, which are all owners, stay null. */
+/** A destination without the email addresses of its recipients, for API keys that only read. `recipients` stays null if they are all owners. */
 export const withoutAddresses = (destination: Destination): Destination => ({
   ...destination,
   recipients: destination.recipients && [],
@@ -74,14 +74,9 @@ export function updateDestination(ctx: Context, org: OrgId, id: string, patch: D
   if (patch.recipients !== undefined) change.recipients = checkRecipients(listMemberEmails(ctx, org), patch.recipients);
   const url = patch.url === undefined ? undefined : checkUrl(ctx.config, patch.url);
   const headers = patch.headers && checkHeaders(patch.headers);
-  const isOtherOrigin = url && row.kind === "webhook" && url.origin !== new URL(row.url ?? "").origin;
-  const secret = isOtherOrigin ? newSecret() : null;
   if (url) change.url = toShownUrl(row.kind, url);
-  if (url && row.kind === "slack") change.sealed = sealContent(ctx, row, { url: url.href });
-  else if (secret !== null) {
-    change.sealed = sealContent(ctx, row, { secret, headers: headers ?? {} });
-    change.overlapUntil = null;
-  } else if (headers) change.sealed = sealContent(ctx, row, { ...unsealContentOrThrow(ctx, row), headers });
+  const { secret, ...secretFields } = changeSecrets(ctx, row, { url, headers });
+  Object.assign(change, secretFields);
   const lacksUrl = row.kind === "slack" && !url && unsealContent(ctx, row)?.url === undefined;
   if (patch.status === "active" && lacksUrl) throw invalidField("url", "is required, because it was not in the import");
   if (patch.status === "active") Object.assign(change, enabledFields);
@@ -94,6 +89,26 @@ export function updateDestination(ctx: Context, org: OrgId, id: string, patch: D
       recordAudit(ctx, org, "destination.updated", { id: row.id, name: change.name ?? row.name }, changes);
     });
   return { ...toDestination(ctx, { ...row, ...change }), secret };
+}
+
+type SecretChange = Partial<Pick<DestinationRow, "sealed" | "overlapUntil">> & {
+  /** The new signing secret; null: it stays the same. */
+  secret: string | null;
+};
+
+/** What a new URL or new headers change in the stored secrets of a destination. */
+function changeSecrets(
+  ctx: Context,
+  row: DestinationRow,
+  { url, headers }: { url: URL | undefined; headers: Record<string, string> | undefined },
+): SecretChange {
+  if (url && row.kind === "slack") return { secret: null, sealed: sealContent(ctx, row, { url: url.href }) };
+  if (url && row.kind === "webhook" && url.origin !== new URL(row.url ?? "").origin) {
+    const secret = newSecret();
+    return { secret, sealed: sealContent(ctx, row, { secret, headers: headers ?? {} }), overlapUntil: null };
+  }
+  if (!headers) return { secret: null };
+  return { secret: null, sealed: sealContent(ctx, row, { ...unsealContentOrThrow(ctx, row), headers }) };
 }
 
 /** Deletes a destination with its deliveries; those in progress end. Throws not_found. */
@@ -160,7 +175,7 @@ export function disableDestination(
 const whereDestination = (org: OrgId, id: string) =>
   and(eq(destinations.orgId, org), eq(destinations.id, id.toLowerCase()));
 
-/** The URL as it is stored in clear. The path of one of Slack is its secret, so the whole is only stored sealed. */
+/** The part of a URL that is stored in clear. The path of a URL of Slack is a secret, so the whole URL is only stored sealed. */
 const toShownUrl = (kind: DestinationRow["kind"], { origin, href }: URL): string =>
   kind === "slack" ? `${origin}/` : href;
 

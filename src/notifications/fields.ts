@@ -8,9 +8,12 @@ import type { DestinationPatch } from "./schema.ts";
 
 const maxHeaders = 20;
 
-/** Set by this service or by HTTP itself. */
-const reservedHeader =
-  /^(webhook-.*|content-.*|host|connection|transfer-encoding|te|upgrade|expect|accept-encoding|user-agent|proxy-.*)$/;
+/** Names and prefixes of headers that this service or HTTP itself sets. */
+const reservedHeaders = "host connection transfer-encoding te upgrade expect accept-encoding user-agent".split(" ");
+const reservedPrefixes = ["webhook-", "content-", "proxy-"];
+
+const isReserved = (name: string) =>
+  reservedHeaders.includes(name) || reservedPrefixes.some((prefix) => name.startsWith(prefix));
 
 /** Throws bad_request for a URL that deliveries could never reach. */
 export function checkUrl(config: Config, url: string): URL {
@@ -56,11 +59,11 @@ export function checkHeaders(headers: Record<string, string>): Record<string, st
 
 function objectionToHeader(name: string, value: string): string | null {
   if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/.test(name)) return "is not a valid header name";
-  if (reservedHeader.test(name.toLowerCase())) return "is set by evald and can't be changed";
+  if (isReserved(name.toLowerCase())) return "is set by evald and can't be changed";
   return /^[\x20-\x7e\t]*$/.test(value) ? null : "must have a value of printable ASCII characters";
 }
 
-/** Lowercase addresses; null, which are all owners, stays null. Throws bad_request for one that is not a member's. */
+/** The addresses in lowercase; null: all owners. Throws bad_request for an address that is not a member's. */
 export function checkRecipients(members: string[], recipients: string[] | null): string[] | null {
   const addresses = recipients?.map((address) => address.trim().toLowerCase()) ?? null;
   const unknownAddress = addresses?.find((address) => !members.includes(address));

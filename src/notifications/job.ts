@@ -185,6 +185,10 @@ function announceDisabled(ctx: Context, { id, name, orgId }: DestinationRow, rea
   const org = orgId as OrgId;
   const owners = listOwnerEmails(ctx, org);
   if (owners.length === 0) return;
-  const orgName = getOrg(ctx, org).name;
-  void mailDestinationDisabled(ctx, owners, orgName, name, disableReasonTexts[reason], `${settingsPath}/${id}`);
+  void mailDestinationDisabled(ctx, owners, {
+    orgName: getOrg(ctx, org).name,
+    name,
+    reason: disableReasonTexts[reason],
+    path: `${settingsPath}/${id}`,
+  });
 }

@@ -108,8 +108,12 @@ async function sendMail(ctx: Context, org: OrgId, recipients: string[] | null, m
   const members = listMemberEmails(ctx, org);
   const to = recipients?.filter((address) => members.includes(address)) ?? listOwnerEmails(ctx, org);
   if (to.length === 0) return toFailure("None of the recipients is a member of the organization.");
-  const orgName = getOrg(ctx, org).name;
-  const isAccepted = await mailNotification(ctx, to, message.title, toText(message), orgName, settingsPath);
+  const isAccepted = await mailNotification(ctx, to, {
+    subject: message.title,
+    text: toText(message),
+    orgName: getOrg(ctx, org).name,
+    path: settingsPath,
+  });
   if (!isAccepted) return toFailure("The mail server did not accept the email. The server log has its response.");
   return { ok: true, status: null, body: null, error: null, retryAfterMs: null };
 }

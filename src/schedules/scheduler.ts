@@ -179,5 +179,5 @@ function announcePause(ctx: Context, org: OrgId, prompt: { id: string; title: st
   const title = titleOf(prompt).slice(0, maxTitleLength);
   const { name } = getOrg(ctx, org);
   for (const email of listOwnerEmails(ctx, org))
-    void mailPromptPaused(ctx, email, name, title, `/prompts/${prompt.id}`);
+    void mailPromptPaused(ctx, email, { orgName: name, title, path: `/prompts/${prompt.id}` });
 }

@@ -79,7 +79,11 @@ export const memberPages = (ctx: Context) =>
         const [email, role] = [form.get("email") ?? "", form.get("role") ?? ""];
         const invitation = await invitePerson(ctx, org, email, role, clientOf(request));
         if (!sendsMail(ctx)) return "invited";
-        return (await mailInvitation(ctx, invitation.email, orgName, person.name, invitation.mailedPath))
+        return (await mailInvitation(ctx, invitation.email, {
+          orgName,
+          inviter: person.name,
+          path: invitation.mailedPath,
+        }))
           ? "mailed"
           : "unmailed";
       }),
