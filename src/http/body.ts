@@ -28,12 +28,12 @@ const maxBytesOf = (request: Request): number => (isStranger(request) ? maxPubli
 export const hasLargeBody = ({ headers }: Request): boolean =>
   headers.has("transfer-encoding") || Number(headers.get("content-length") ?? 0) > maxPublicBytes;
 
-/** Throws too_large for a request to the API that says it is larger than `max` bytes; by default 1 MiB, or 64 KiB of a stranger. */
+/** Throws too_large for a request to the API that says it is larger than `max` bytes; by default 1 MiB, or 64 KiB for a stranger. */
 export function refuseLargeBody(request: Request, max = maxBytesOf(request)): void {
   if (Number(request.headers.get("content-length") ?? 0) > max) throw tooLarge(max);
 }
 
-/** How long what is left of a refused body is received: without new data, and in total. */
+/** How long the rest of a refused body is received: without new data, and in total. */
 const restMs = { idle: 500, total: 10_000 };
 const noMoreData = { done: true, value: undefined } as const;
 
@@ -141,8 +141,9 @@ export function parseJson(text: string, name: string, maxValues = Number.POSITIV
   } catch {
     throw invalidField(name, "must be JSON");
   }
-  // Only a text with `__proto__`, the escape of an underscore or that of a surrogate may need it.
-  return /__proto__|\\u(?:005f|d[89a-f])/i.test(text) ? clean(value, name) : value;
+  // A text without `__proto__`, and without escapes of underscores and surrogates, has nothing to clean.
+  const mayBeUnclean = /__proto__|\\u(?:005f|d[89a-f])/i.test(text);
+  return mayBeUnclean ? clean(value, name) : value;
 }
 
 const [quote, backslash, comma, openBracket, closeBracket, openBrace, closeBrace] = [...'"\\,[]{}'].map((char) =>

@@ -24,11 +24,13 @@ export function createFairQueue<T>(maxOfMember: number, maxOfGroup: number) {
 
     /** Removes and returns the next item. */
     take(): T | undefined {
-      const [first] = groups;
-      if (!first) return undefined;
-      const [group, queue] = first;
-      // A group in the map has a member, and each member an item.
-      const [[member, items] = ["", []]] = queue.members;
+      const [firstGroup] = groups;
+      if (!firstGroup) return undefined;
+      const [group, queue] = firstGroup;
+      // A group in the map always has a member, and each member an item.
+      const [firstMember] = queue.members;
+      if (!firstMember) return undefined;
+      const [member, items] = firstMember;
       const item = items.shift();
       queue.members.delete(member);
       if (items.length > 0) queue.members.set(member, items);

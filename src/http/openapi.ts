@@ -90,7 +90,7 @@ export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object
     operation.responses = shareErrors(operation.responses as Record<string, JsonObject>, responses);
   }
   const parameters = shareParameters(operations);
-  // Each example stands once.
+  // What is now in `examples` isn't repeated in the schemas.
   for (const name of Object.keys(examples)) delete (schemas[name] as JsonObject).examples;
   return {
     openapi: "3.1.0",
@@ -117,7 +117,7 @@ export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object
   };
 }
 
-/** Operations with the same parameter from which it is shared. */
+/** A parameter is shared if at least this many operations have it. */
 const minUses = 3;
 
 const sortedByName = (parts: JsonObject): JsonObject =>
@@ -224,7 +224,7 @@ function addExamples({ requestBody, responses }: JsonObject, schemas: JsonObject
     const media = (part?.content as JsonObject | undefined)?.["application/json"] as JsonObject | undefined;
     if (!media || media.example !== undefined) continue;
     const schema = media.schema as JsonObject;
-    // The response says it already.
+    // The request or response already has this description.
     if (schema.description === part?.description) delete schema.description;
     const example = exampleOf(schema, schemas);
     const name = typeof schema.$ref === "string" ? nameOf(schema.$ref) : undefined;

@@ -22,15 +22,15 @@ export const errors = (...statuses: (400 | 404 | 409 | 413 | 429)[]) =>
     [401, 403, 500, 503, ...statuses, ...(statuses.includes(413) ? [415] : [])].map((status) => [status, ApiError]),
   ) as Record<number, typeof ApiError>;
 
-/** One page of a list. */
+/** The schemas of paginated lists. */
+const lists = new WeakSet<TSchema>();
+
+/** The schema of one page of a list. */
 export function listOf<T extends TSchema>(item: T, description: string) {
   const list = Type.Array(item, { description });
   lists.add(list);
   return list;
 }
-
-/** Paginated lists. */
-const lists = new WeakSet<TSchema>();
 
 /** Scopes of an API key: read, start and cancel runs, change everything else, delete what can't be made again. */
 export const scopes = ["read", "run", "write", "delete"] as const;
@@ -82,7 +82,7 @@ export const operation = (
   },
 });
 
-/** The same for operators of the service. `more`: what to say about it besides. */
+/** The OpenAPI details of a route that only operators of the service may use. `more`: further sentences of its description. */
 export const operatorOperation = (
   tag: string,
   operationId: string,

@@ -40,11 +40,10 @@ export function acceptsGzip({ headers }: Request): boolean {
 export const etagOf = (text: string): string => `W/"${Bun.hash(text).toString(36)}"`;
 
 /** Whether the client has the version with this ETag. */
-export const hasVersion = ({ headers }: Request, etag: string): boolean =>
-  headers
-    .get("if-none-match")
-    ?.split(",")
-    .some((item) => item.trim() === etag || item.trim() === "*" || `W/${item.trim()}` === etag) ?? false;
+export function hasVersion({ headers }: Request, etag: string): boolean {
+  const tags = headers.get("if-none-match")?.split(",") ?? [];
+  return tags.map((tag) => tag.trim()).some((tag) => tag === "*" || tag === etag || `W/${tag}` === etag);
+}
 
 const reportsPath = "/api/v1/reports/";
 

@@ -13,9 +13,9 @@ const maxWaitingOfGroup = 2000;
 /** A request that waits for its turn. `start` runs it and returns whether that takes the rest of the turn. */
 type Waiting = { start: () => boolean };
 
-const takesTurn = Symbol("takesTurn");
-/** The turn in which a request last ran. It is a property, since a WeakMap of requests takes longer. */
-type TurnRequest = Request & { [takesTurn]?: { turns: Turns; tenantOf: () => Tenant; number: number } };
+const turnState = Symbol("turnState");
+/** `number`: of the turn in which the request last ran. The state is a property, since a WeakMap of requests takes longer. */
+type TurnRequest = Request & { [turnState]?: { turns: Turns; tenantOf: () => Tenant; number: number } };
 
 export type Turns = ReturnType<typeof createTurns>;
 
@@ -37,16 +37,16 @@ function createTurns() {
   let startedAt = 0;
   let onLongTurn: (ms: number) => void = () => {};
 
-  /** Lets others run only in the next turn of the event loop. `since`: when the work of this one started. */
-  function end(since: number): void {
+  /** Takes the rest of this turn: others run in the next turn of the event loop. `since`: when the work of this turn started. */
+  function takeTurn(since: number): void {
     if (isTaken) return;
     isTaken = true;
     startedAt = since;
-    setImmediate(next);
+    setImmediate(startNextTurn);
   }
 
-  /** Runs waiting requests until one takes the rest of the turn, or its time is over. */
-  function next(): void {
+  /** Starts a turn: runs waiting requests until one takes the rest of the turn, or its time is over. */
+  function startNextTurn(): void {
     const now = performance.now();
     if (now - startedAt >= maxTurnMs) onLongTurn(now - startedAt);
     isTaken = false;
@@ -56,7 +56,7 @@ function createTurns() {
       const waiting = queue.take();
       if (!waiting) return;
       if (waiting.start() || performance.now() - now >= maxTurnMs) {
-        end(now);
+        takeTurn(now);
         return;
       }
     }
@@ -65,10 +65,10 @@ function createTurns() {
   function runNow(work: () => Response | Promise<Response>): Response | Promise<Response> {
     const since = performance.now();
     const answer = work();
-    if (answer instanceof Promise) end(since);
+    if (answer instanceof Promise) takeTurn(since);
     else {
       spentMs += performance.now() - since;
-      if (spentMs >= maxTurnMs) end(since);
+      if (spentMs >= maxTurnMs) takeTurn(since);
     }
     return answer;
   }
@@ -100,7 +100,7 @@ function createTurns() {
     /** Waits for a turn of a tenant; not at all if nobody else does. Throws unavailable if too many requests of the tenant wait. */
     wait(tenant: Tenant): Promise<void> | undefined {
       if (!isTaken && queue.size() === 0) {
-        end(performance.now());
+        takeTurn(performance.now());
         return undefined;
       }
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -127,7 +127,7 @@ function createTurns() {
 
 /** Makes `nextTurn` work for a request that continues after it has waited for something else. */
 export function trackTurn(request: Request, turns: Turns, tenantOf: () => Tenant): void {
-  (request as TurnRequest)[takesTurn] = { turns, tenantOf, number: turns.number() };
+  (request as TurnRequest)[turnState] = { turns, tenantOf, number: turns.number() };
 }
 
 /**
@@ -135,7 +135,7 @@ export function trackTurn(request: Request, turns: Turns, tenantOf: () => Tenant
  * example, other requests may have run.
  */
 export async function nextTurn(request: Request): Promise<void> {
-  const state = (request as TurnRequest)[takesTurn];
+  const state = (request as TurnRequest)[turnState];
   if (!state || state.number === state.turns.number()) return;
   await state.turns.wait(state.tenantOf());
   state.number = state.turns.number();

@@ -160,7 +160,8 @@ export function createEndpoint(ctx: Context, surface: Surface) {
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: !isStreamed });
     await legacyServer(message).connect(transport);
     const response = await transport.handleRequest(request, { parsedBody: withoutTask(body) });
-    return Array.isArray(body) && body.length === 1 && !isStreamed ? asBatch(response) : response;
+    const isBatchOfOne = Array.isArray(body) && body.length === 1;
+    return isBatchOfOne && !isStreamed ? asBatch(response) : response;
   }
 
   return { handle };
@@ -174,12 +175,16 @@ const versionKey = "io.modelcontextprotocol/protocolVersion";
  */
 function isLegacyByShape(body: unknown, revision: string | null): boolean | null {
   const { jsonrpc, id, method, params, ...rest } = (body ?? {}) as Record<string, unknown>;
-  const isRequest = jsonrpc === "2.0" && (typeof id === "string" || Number.isInteger(id)) && toMethod(method);
-  if (!isRequest || Object.keys(rest).length > 0 || params === null || typeof params !== "object") return null;
-  const { _meta } = params as { _meta?: unknown };
-  if (_meta === undefined) return revision === null || legacyRevisions.has(revision) ? true : null;
-  return _meta !== null && typeof _meta === "object" && versionKey in _meta ? false : null;
+  const hasId = typeof id === "string" || Number.isInteger(id);
+  const isRequest = jsonrpc === "2.0" && hasId && toMethod(method) !== undefined && Object.keys(rest).length === 0;
+  if (!isRequest || !isObject(params)) return null;
+  const { _meta } = params;
+  const hasLegacyRevision = revision === null || legacyRevisions.has(revision);
+  if (_meta === undefined && hasLegacyRevision) return true;
+  return isObject(_meta) && versionKey in _meta ? false : null;
 }
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 
 type Meta = { progressToken?: string | number };
 type Notify = (notification: { method: string; params: Record<string, unknown> }) => Promise<void>;
@@ -222,7 +227,7 @@ function withRequiredHeaders(incoming: Request): Request {
   return new Request(incoming.url, { method: "POST", headers, signal: incoming.signal });
 }
 
-/** Another site's page must not use the browser of someone who can reach this service. */
+/** Throws forbidden for a page of another site, which must not use the browser of someone who can reach this service. */
 function checkOrigin({ baseUrl, config }: Context, origin: string | null): void {
   if (origin === null || origin === new URL(baseUrl()).origin || config.corsOrigins.includes(origin)) return;
   const hostname = URL.parse(origin)?.hostname ?? "";
@@ -230,6 +235,7 @@ function checkOrigin({ baseUrl, config }: Context, origin: string | null): void 
   throw new AppError("forbidden", `Requests from the origin ${JSON.stringify(origin.slice(0, 200))} are not allowed.`);
 }
 
+/** The body of a request, or the response to one that is not JSON. */
 async function readMessage(request: Request): Promise<unknown> {
   try {
     return (await readJson(request)) ?? null;
@@ -239,6 +245,7 @@ async function readMessage(request: Request): Promise<unknown> {
   }
 }
 
+/** The response to a batch that is invalid or that the revision doesn't have; null for any other body. */
 function refuseBatch(body: unknown, revision: string | null): Response | null {
   if (!Array.isArray(body)) return null;
   const refuse = (reason: string) => rpcRefusal(400, rpcCodes.invalidRequest, `Invalid Request: ${reason}.`);
@@ -250,7 +257,7 @@ function refuseBatch(body: unknown, revision: string | null): Response | null {
   return duplicate === undefined ? null : refuse(`duplicate id ${JSON.stringify(duplicate)} in the batch`);
 }
 
-/** The SDK returns a batch of one without an array. */
+/** Puts the response to a batch of one, which the SDK returns without an array, into an array. */
 async function asBatch(answer: Response): Promise<Response> {
   const text = await answer.text();
   if (!text.startsWith("{") || !answer.ok) return new Response(text || null, answer);

@@ -73,8 +73,11 @@ export function toSurface({ tools, methods, onChange, restriction, toAppError }:
     handlers: Object.fromEntries(
       Object.entries(handlers).map(([method, handle]) => [method, withRpcErrors(method, handle)]),
     ),
-    isStreamed: (method, params) =>
-      method === "tools/call" && byName.get((params as { name?: string } | null)?.name ?? "")?.tool.streams === true,
+    isStreamed(method, params) {
+      if (method !== "tools/call") return false;
+      const { name = "" } = (params ?? {}) as { name?: string };
+      return byName.get(name)?.tool.streams === true;
+    },
   };
 }
 
@@ -87,12 +90,13 @@ const listTools: Record<string, string> = {
   runId: "list_eval_requests",
 };
 
+/** Where to find an ID that doesn't exist, as a further sentence of the error; empty for other errors. */
 function remedy(code: string, args: object): string {
   const argument = Object.keys(listTools).find((name) => Object.hasOwn(args, name));
   return code === "not_found" && argument ? ` Find it with ${listTools[argument]}.` : "";
 }
 
-/** A number or boolean that a model sent as text. Anything else stays as it is, as does what may be a text. */
+/** Converts a number or boolean that a model sent as text. Other values stay as they are, and so do those of an argument that may be text. */
 function readText(value: unknown, schema: Partial<TSchema> = {}): unknown {
   const types = ((schema.anyOf ?? [schema]) as Partial<TSchema>[]).map(({ type }) => type);
   if (typeof value !== "string" || types.includes("string")) return value;
@@ -109,10 +113,10 @@ function readArguments({ tool, check }: CheckedTool, sent: object): Record<strin
     ),
   );
   const names = Object.keys(tool.input.properties);
-  const unknown = Object.keys(args).find((name) => !names.includes(name));
-  if (unknown !== undefined)
+  const unknownName = Object.keys(args).find((name) => !names.includes(name));
+  if (unknownName !== undefined)
     throw badRequest(
-      `Unknown argument ${JSON.stringify(unknown.slice(0, 100))}. ${tool.name} takes ${names.join(", ")}.`,
+      `Unknown argument ${JSON.stringify(unknownName.slice(0, 100))}. ${tool.name} takes ${names.join(", ")}.`,
     );
   const error = check.Check(args) ? undefined : check.Errors(args).First();
   if (error) throw invalidInput(error, "arguments");

@@ -73,17 +73,16 @@ export function takeFitting<T>(rows: T[], rest: object = {}): T[] {
   return end < 0 ? rows : rows.slice(0, end);
 }
 
-/** A value with texts of more than `maxText` characters shortened, and a note about how much was removed. */
-export function shortenTexts<T>(value: T, maxText: number): T {
-  if (typeof value === "string")
-    return (
-      value.length > maxText
-        ? `${value.slice(0, maxText).toWellFormed()}… (${value.length - maxText} characters omitted)`
-        : value
-    ) as T;
-  if (Array.isArray(value)) return value.map((item) => shortenTexts(item, maxText)) as T;
+/** A value with texts of more than `maxTextChars` characters shortened, and a note about how much was removed. */
+export function shortenTexts<T>(value: T, maxTextChars: number): T {
+  if (typeof value === "string") {
+    if (value.length <= maxTextChars) return value;
+    const omitted = value.length - maxTextChars;
+    return `${value.slice(0, maxTextChars).toWellFormed()}… (${omitted} characters omitted)` as T;
+  }
+  if (Array.isArray(value)) return value.map((item) => shortenTexts(item, maxTextChars)) as T;
   if (value === null || typeof value !== "object") return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, shortenTexts(item, maxText)])) as T;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, shortenTexts(item, maxTextChars)])) as T;
 }
 
 /** The rows of a page under their name, with paging fields. */
