@@ -69,7 +69,7 @@ test("owners see the first steps, checked one by one, until they are done or hid
   expect(await done()).toBe(2);
   updatePrompt(service.ctx, a.org, id, { frequency: "daily" });
   await app.send("GET", "/api/v1/whoami");
-  flushLastUsed(service.ctx, true);
+  flushLastUsed(service.ctx, { isStopping: true });
   expect(await done()).toBe(4);
   expect((await (await signedIn(app, { role: "admin", email: "b@example.com" })).get("/")).body).not.toContain(
     'id="steps"',

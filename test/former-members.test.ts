@@ -108,7 +108,7 @@ test("an organization forgets who left it after its own time, under all their na
   await browser.post("/account/name", { name: firstName });
   await leaveTraces(browser, firstEmail);
   await browser.post("/account/name", { name: lastName });
-  changeEmail(ctx, { id, name: lastName, email: firstEmail }, lastEmail, true);
+  changeEmail(ctx, { id, name: lastName, email: firstEmail }, lastEmail, { isProven: true });
   await leaveTraces(browser, lastEmail);
   await passDays(0.1);
   const ofB = () =>

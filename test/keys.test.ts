@@ -139,7 +139,7 @@ test("the last use of a key is stored at most once a minute, and on shutdown", a
   }
   expect(updates).toHaveBeenCalledTimes(3);
   expect(lastUse()).toBe(new Date(1_790_000_120_000).toISOString());
-  flushLastUsed(service.ctx, true);
+  flushLastUsed(service.ctx, { isStopping: true });
   expect(updates).toHaveBeenCalledTimes(4);
   expect(lastUse()).toBe(new Date(1_790_000_179_000).toISOString());
 });

@@ -37,7 +37,7 @@ export async function changePassword(
   newPassword: string,
   client: Client,
 ): Promise<string[]> {
-  // Checked before the current password, so that the error message is ours.
+  // This checks the new password before better-auth does, so that the error message is ours.
   await hashPassword(ctx, newPassword, client);
   const { api } = await loadBetterAuth(ctx);
   const body = { currentPassword, newPassword, revokeOtherSessions: true };
@@ -51,7 +51,7 @@ export async function changePassword(
   return headers.getSetCookie();
 }
 
-/** Does work of better-auth that checks the person's password. Throws bad_request for a wrong one, and rate_limited. */
+/** Runs a call of better-auth that checks the person's password. Throws bad_request for a wrong one, and rate_limited. */
 export async function withPasswordOf<T>(
   ctx: Context,
   { email }: Person,

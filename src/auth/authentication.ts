@@ -18,7 +18,8 @@ const unambiguousUrl = /^https?:\/\/[^/?#\\]{4,}\//;
 export function withUnambiguousPath(request: Request): Request {
   const { url } = request;
   if (unambiguousUrl.test(url) && URL.canParse(url)) return request;
-  const path = url.replace(/^https?:\/\/[^/?#\\]*/, "").replace(/^(?!\/)/, "/");
+  const afterHost = url.replace(/^https?:\/\/[^/?#\\]*/, "");
+  const path = afterHost.startsWith("/") ? afterHost : `/${afterHost}`;
   return Object.defineProperty(request, "url", { value: new URL(`http://localhost${path}`).href });
 }
 
@@ -40,7 +41,7 @@ export function authenticate(ctx: Context, request: Request): Caller {
   return caller;
 }
 
-/** As on pages, only owners and the operator can do `action`. A key can if its creator can, and the key of a CI job never. Throws forbidden. */
+/** Throws forbidden unless an owner or the operator created the key of a request. The key of a CI job is never enough. `action`: for the error. */
 export function checkOwner(ctx: Context, request: Request, action: string): void {
   const { org, createdBy, name, trustId } = callerOf(request);
   if (trustId !== null)

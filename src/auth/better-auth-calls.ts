@@ -16,6 +16,13 @@ export const withCookies = (client: Client, cookies: string[]): Client => ({
   cookie: cookies.map((cookie) => cookie.split(";")[0]).join("; "),
 });
 
+/**
+ * The shape of a cookie of better-auth in a Cookie header. Over HTTPS, its name has a prefix. `value`: the source of a regular expression for the value.
+ * Its group `cookie` is the cookie with its name.
+ */
+export const cookieShape = (name: string, value: string): RegExp =>
+  new RegExp(`(?:^|;\\s*)(?<cookie>(?:__(?:Host|Secure)-)?evald\\.${name}=${value})`);
+
 const errorsByCode: Record<string, [ErrorCode, string]> = {
   INVALID_EMAIL_OR_PASSWORD: ["unauthorized", "The email address or password is incorrect."],
   INVALID_EMAIL: ["unauthorized", "The email address or password is incorrect."],

@@ -40,7 +40,7 @@ export function readEmailChange(ctx: Context, person: Person, token: string): st
 }
 
 /** Changes the address of a person. `isProven`: its holder opened a link. Throws conflict if it is taken. */
-export function changeEmail(ctx: Context, person: Person, newEmail: string, isProven: boolean): void {
+export function changeEmail(ctx: Context, person: Person, newEmail: string, { isProven }: { isProven: boolean }): void {
   const email = toEmail(newEmail);
   transaction(ctx.db, (tx) => {
     if (findPerson(ctx, email)) throw conflict("Another account has this email address.");

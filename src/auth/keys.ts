@@ -63,7 +63,7 @@ type CachedKey = { caller: Caller; expiresAt: number | null };
 /** Keys that are not revoked, in memory after the first time. Call `forget` after each change that a cached key must not survive. */
 const cachedKeys = perContext((ctx) => createForgettableCache<CachedKey>(ctx.db, 1000));
 
-/** Looks for keys again, after an organization was deleted or restored. */
+/** Empties the cache of keys, after an organization was deleted or restored. */
 export const forgetKeys = (ctx: Context): void => cachedKeys(ctx).forget();
 
 /** When keys were last used, by ID: the times that are not yet stored, and when they were last stored. Epoch ms. */
@@ -270,11 +270,12 @@ export function deleteExpiredKeysOfTrusts(ctx: Context, org: OrgId, beforeMs: nu
   cachedKeys(ctx).forget();
 }
 
-/** Stores when keys were last used: at most once a minute per key, unless `all` (before the process ends). */
-export function flushLastUsed(ctx: Context, all = false): void {
+/** Stores when keys were last used: at most once a minute per key. `isStopping`: for all keys, because the process ends. */
+export function flushLastUsed(ctx: Context, { isStopping = false }: { isStopping?: boolean } = {}): void {
   const { unstored, storedAt } = keyUses(ctx);
   for (const [id, at] of unstored) {
-    if (!all && at - (storedAt.get(id) ?? Number.NEGATIVE_INFINITY) < lastUsedIntervalMs) continue;
+    const isStoredRecently = at - (storedAt.get(id) ?? Number.NEGATIVE_INFINITY) < lastUsedIntervalMs;
+    if (isStoredRecently && !isStopping) continue;
     ctx.db.update(apiKeys).set({ lastUsedAt: at }).where(eq(apiKeys.id, id)).run();
     storedAt.set(id, at);
     unstored.delete(id);

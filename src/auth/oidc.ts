@@ -44,9 +44,12 @@ const toProvider = ({ issuer, clientId, clientSecret }: OidcConfig) => ({
 function subjectOf(idToken: string | undefined, clientId: string | undefined): string | null {
   if (idToken === undefined) return null;
   try {
-    const { sub, exp, aud, azp } = JSON.parse(Buffer.from(idToken.split(".")[1] ?? "", "base64url").toString());
-    const isForUs = azp === clientId || (azp === undefined && !(Array.isArray(aud) && aud.length > 1));
-    return typeof sub === "string" && sub !== "" && typeof exp === "number" && isForUs ? sub : null;
+    const [, payload = ""] = idToken.split(".");
+    const { sub, exp, aud, azp } = JSON.parse(Buffer.from(payload, "base64url").toString());
+    const hasSeveralAudiences = Array.isArray(aud) && aud.length > 1;
+    const isForUs = azp === clientId || (azp === undefined && !hasSeveralAudiences);
+    const isValid = typeof sub === "string" && sub !== "" && typeof exp === "number" && isForUs;
+    return isValid ? sub : null;
   } catch {
     return null;
   }

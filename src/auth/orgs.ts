@@ -77,8 +77,8 @@ export function limitsOfOrg(ctx: Context, id: string): OrgLimits {
 }
 
 /**
- * A new time zone moves the next evaluation of every schedule, except those already due. Throws bad_request that names
- * the value, or if there is none, and conflict for an existing name.
+ * Changes an organization. A new time zone moves the next evaluation of every schedule, except those already due. Throws bad_request for an
+ * invalid value, which it names, or if nothing is to change, and conflict for an existing name.
  */
 export function updateOrg(ctx: Context, id: OrgId, { hasResultsPage, ...patch }: OrgPatch): Org {
   const { timeZone } = patch;
@@ -91,12 +91,9 @@ export function updateOrg(ctx: Context, id: OrgId, { hasResultsPage, ...patch }:
     if (name !== undefined) refuseUsedName(tx, name, id);
     const before = getOrg(ctx, id);
     // A page that is on keeps its URL.
-    const token =
-      hasResultsPage === undefined
-        ? {}
-        : { resultsToken: hasResultsPage ? sql`coalesce(${orgs.resultsToken}, ${newUrlSecret()})` : null };
+    const resultsToken = hasResultsPage ? sql`coalesce(${orgs.resultsToken}, ${newUrlSecret()})` : null;
     tx.update(orgs)
-      .set({ ...patch, name, ...token })
+      .set({ ...patch, name, ...(hasResultsPage !== undefined && { resultsToken }) })
       .where(eq(orgs.id, id))
       .run();
     for (const each of nextEvaluations) moveNextEvaluation(ctx.db).run(each);
@@ -113,7 +110,7 @@ export function findOrgByResultsToken(ctx: Context, token: string): Org | null {
   return row ? toOrg(row) : null;
 }
 
-/** This is for the command line, whose user has full access to the machine. */
+/** The organization with a name. Only for the command line, whose user has full access to the machine. Throws not_found. */
 export function getOrgByName(ctx: Context, name: string): Org {
   const row = ctx.db.select().from(orgs).where(eq(orgs.name, name.trim())).get();
   if (!row) throw notFound(`No organization is named ${JSON.stringify(name)}. List them with evald org list.`);

@@ -22,7 +22,7 @@ export function findPassword({ db }: Context, personId: string): { id: string; h
   return db.select({ id: accounts.id, hash: accounts.password }).from(accounts).where(where).get();
 }
 
-/** Like `getPerson`; undefined: there is none. */
+/** The person with an email address, in any case; undefined: there is none. */
 export const findPerson = (ctx: Context, email: string): Person | undefined =>
   ctx.db
     .select({ id: people.id, name: people.name, email: people.email })
@@ -174,7 +174,8 @@ export function chooseOrg(ctx: Context, { person, signInId }: SignedIn, org: str
 
 /** Throws bad_request if the password is too short, too long or easy to guess, and rate_limited. */
 export async function hashPassword(ctx: Context, password: string, { address }: Client): Promise<string> {
-  const { config, hash } = (await (await loadBetterAuth(ctx)).$context).password;
+  const { $context } = await loadBetterAuth(ctx);
+  const { config, hash } = (await $context).password;
   const { minPasswordLength: min, maxPasswordLength: max } = config;
   if (password.length < min || password.length > max)
     throw invalidField("password", `must be ${min} to ${max} characters long`);
@@ -184,7 +185,7 @@ export async function hashPassword(ctx: Context, password: string, { address }: 
 
 /**
  * Creates a person with a password and signs them in. For an existing person, the password must match. `isProven`: only the holder of
- * the email address can have got here. A link that somebody else has seen proves nothing.
+ * the email address can have opened the link. One that somebody else has seen proves nothing.
  */
 export async function registerOrSignIn(
   ctx: Context,
@@ -196,7 +197,8 @@ export async function registerOrSignIn(
   if (findPerson(ctx, address)) return await signIn(ctx, address, password, client);
   const trimmedName = toName(name);
   const hash = await hashPassword(ctx, password, client);
-  const { internalAdapter } = await (await loadBetterAuth(ctx)).$context;
+  const { $context } = await loadBetterAuth(ctx);
+  const { internalAdapter } = await $context;
   const person = await internalAdapter.createUser(
     { name: trimmedName, email: address, emailVerified: isProven },
     { method: "email-password" },

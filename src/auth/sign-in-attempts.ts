@@ -13,7 +13,7 @@ const signInRemedy = "Too many failed sign-in attempts. Wait 15 minutes, or ask 
 
 /** Counts an attempt before it is made, so that concurrent attempts count too. Throws rate_limited. */
 export const countSignInAttempt = (ctx: Context, account: string, address: string): void =>
-  countAttempt(ctx, [accountLimit(account), ...networkLimit("network", address)], signInRemedy);
+  countAttempt(ctx, [accountLimit(account), ...networkLimits("network", address)], signInRemedy);
 
 /** Resets the failures of an account after a sign-in that succeeded, and no longer counts the attempt against its network. */
 export const recordSignInSuccess = (ctx: Context, account: string, address: string): void =>
@@ -23,7 +23,7 @@ export const recordSignInSuccess = (ctx: Context, account: string, address: stri
 export const countCodeAttempt = (ctx: Context, personId: string, address: string): void =>
   countAttempt(
     ctx,
-    [codeLimit(personId), ...networkLimit("network", address)],
+    [codeLimit(personId), ...networkLimits("network", address)],
     "Too many incorrect codes. Wait 15 minutes.",
   );
 
@@ -33,23 +33,23 @@ export const recordCodeSuccess = (ctx: Context, personId: string, address: strin
 
 /** Counts a sign-in with a passkey before it is made. Nobody can guess one, but each stores a challenge. Throws rate_limited. */
 export const countPasskeyAttempt = (ctx: Context, address: string): void =>
-  countAttempt(ctx, networkLimit("passkey", address), "Too many attempts from this network. Wait 15 minutes.");
+  countAttempt(ctx, networkLimits("passkey", address), "Too many attempts from this network. Wait 15 minutes.");
 
 /** No longer counts a sign-in with a passkey that succeeded. */
 export const recordPasskeySuccess = (ctx: Context, address: string): void =>
-  subtractAttempt(ctx, networkLimit("passkey", address));
+  subtractAttempt(ctx, networkLimits("passkey", address));
 
 /** Counts an exchange of an ID token before it is made. Throws rate_limited. */
 export const countExchangeAttempt = (ctx: Context, address: string): void =>
   countAttempt(
     ctx,
-    networkLimit("exchange", address),
+    networkLimits("exchange", address),
     "Too many ID tokens from this network were refused. Wait 15 minutes.",
   );
 
 /** No longer counts an exchange that succeeded. */
 export const recordExchangeSuccess = (ctx: Context, address: string): void =>
-  subtractAttempt(ctx, networkLimit("exchange", address));
+  subtractAttempt(ctx, networkLimits("exchange", address));
 
 type Limit = { key: string; limit: number };
 
@@ -84,7 +84,7 @@ function countAttempt(ctx: Context, limits: Limit[], detail: string): void {
 function recordSuccess(ctx: Context, { key }: Limit, address: string): void {
   transaction(ctx.db, (tx) => {
     tx.delete(signInFailures).where(eq(signInFailures.key, key)).run();
-    subtractAttempt(ctx, networkLimit("network", address));
+    subtractAttempt(ctx, networkLimits("network", address));
   });
 }
 
@@ -97,7 +97,7 @@ function subtractAttempt(ctx: Context, limits: Limit[]): void {
       .run();
 }
 
-// Hashed, since people may type their password into the email field.
+/** The account is hashed, since people may type their password into the email field. */
 const accountLimit = (account: string): Limit => ({
   key: `account ${new Bun.CryptoHasher("sha256").update(account).digest("base64url")}`,
   limit: maxPerAccount,
@@ -106,5 +106,5 @@ const accountLimit = (account: string): Limit => ({
 const codeLimit = (personId: string): Limit => ({ key: `code ${personId}`, limit: maxPerAccount });
 
 /** No limit for loopback: behind a proxy that doesn't forward addresses, all clients have that address, and nobody may lock out everybody. */
-const networkLimit = (what: "network" | "exchange" | "passkey", address: string): Limit[] =>
+const networkLimits = (what: "network" | "exchange" | "passkey", address: string): Limit[] =>
   isLoopback(address) ? [] : [{ key: `${what} ${networkOf(address)}`, limit: maxPerNetwork }];

@@ -5,10 +5,11 @@ import { members, signIns } from "../db/tables/people.ts";
 import { addressOf, networkOf } from "../http/address.ts";
 import type { Tenant } from "../http/fair-queue.ts";
 import { tenantOfOrg } from "../http/turns.ts";
+import { cookieShape } from "./better-auth-calls.ts";
 import { findKey } from "./keys.ts";
 
-/** The session token in a cookie, without its signature. */
-const sessionToken = /(?:^|;\s*)(?:__(?:Host|Secure)-)?evald\.session_token=([^;.]+)/;
+/** A session token in a cookie, without its signature. */
+const sessionCookie = cookieShape("session_token", "(?<token>[^;.]+)");
 
 /** The organization that a person selected, else the same one of theirs each time. */
 const orgOfSignIn = statement((db) =>
@@ -42,6 +43,6 @@ function findOrg(ctx: Context, { headers }: Request): string | null {
 }
 
 function findOrgOfSession(ctx: Context, cookie: string): string | null {
-  const token = sessionToken.exec(cookie)?.[1];
+  const token = sessionCookie.exec(cookie)?.groups?.token;
   return token === undefined ? null : (orgOfSignIn(ctx.db).get({ token })?.org ?? null);
 }

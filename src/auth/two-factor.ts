@@ -4,7 +4,7 @@ import { type Tx, transaction } from "../db/open.ts";
 import { passkeys, people, signIns, twoFactors, verifications } from "../db/tables/people.ts";
 import { AppError, conflict } from "../errors.ts";
 import { endOtherSignIns, withPasswordOf } from "./account.ts";
-import { type Client, loadBetterAuth, toHeaders, withAppErrors } from "./better-auth-calls.ts";
+import { type Client, cookieShape, loadBetterAuth, toHeaders, withAppErrors } from "./better-auth-calls.ts";
 import { mailFactorChange } from "./mail.ts";
 import { endUnfinishedSignIns, getPerson, recordAuditOfPerson, recordRefusal, recordSignIn } from "./people.ts";
 import type { Person, SignedIn } from "./person.ts";
@@ -133,17 +133,17 @@ export function removeFactors(tx: Tx, personId: string): void {
   tx.update(people).set({ twoFactorEnabled: false }).where(eq(people.id, personId)).run();
 }
 
-/** Such as `__Host-evald.two_factor=ID.SIGNATURE`. Its groups are the cookie and the ID. */
-const challengeCookie = /(?:^|;\s*)((?:__(?:Host|Secure)-)?evald\.two_factor=([^;.]+)[^;]*)/;
+/** Such as `__Host-evald.two_factor=ID.SIGNATURE`. */
+const challengeCookie = cookieShape("two_factor", "(?<id>[^;.]+)[^;]*");
 
 /** The person who passed the first step of a sign-in, and the cookie that says so, whose signature better-auth checks. */
 function findChallenge(ctx: Context, client: Client) {
-  const [, cookie = "", identifier = ""] = challengeCookie.exec(client.cookie) ?? [];
+  const { cookie = "", id = "" } = challengeCookie.exec(client.cookie)?.groups ?? {};
   const person = ctx.db
     .select({ id: people.id, name: people.name })
     .from(verifications)
     .innerJoin(people, eq(people.id, verifications.value))
-    .where(and(eq(verifications.identifier, identifier), gt(verifications.expiresAt, new Date(ctx.now()))))
+    .where(and(eq(verifications.identifier, id), gt(verifications.expiresAt, new Date(ctx.now()))))
     .get();
   return person ? { person, cookie } : null;
 }

@@ -173,8 +173,7 @@ export function addPersonDelete(person: Command, configOf: () => Config): void {
     .description("Change the email address of a user")
     .addHelpText("after", "\nExample:\n  evald person set-email ada@example.com ada@example.org")
     .action((email: string, newEmail: string) => {
-      const isProven = false;
-      withAccount(email, (ctx, account) => changeEmail(ctx, account, newEmail, isProven));
+      withAccount(email, (ctx, account) => changeEmail(ctx, account, newEmail, { isProven: false }));
       say(`${email} signs in with ${newEmail} now.`);
     });
   person

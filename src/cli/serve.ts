@@ -123,7 +123,9 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
     allowPrivate: config.allowPrivate,
   });
 
-  const lastUsedTimer = setInterval(() => isLocked(db) || storeLastUsed(service.ctx, { isStopping: false }), 60_000);
+  const lastUsedTimer = setInterval(() => {
+    if (!isLocked(db)) storeLastUsed(service.ctx, { isStopping: false });
+  }, 60_000);
   await service.start();
   const idleTimer = releaseMemoryWhenIdle(() => releaseCache(db));
 
@@ -171,7 +173,7 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
 /** Stores when API keys were last used. A fault of the disk is only logged. */
 function storeLastUsed(ctx: Context, { isStopping }: { isStopping: boolean }): void {
   try {
-    flushLastUsed(ctx, isStopping);
+    flushLastUsed(ctx, { isStopping });
   } catch (error) {
     ctx.disk.onError(error);
     ctx.log.error({ err: error }, "could not store when API keys were last used");
@@ -234,8 +236,12 @@ const listenForMetrics = (metrics: Metrics, { host, port }: Address) =>
     metricsSettings,
   );
 
-/** What runs may read: the built-in example and docs, what these link to, and the files at the root that lead to them. */
-const publicPaths = /^\/(?:(?:docs|example)(?:\.md|\/.*)?|openapi\.json|llms\.txt|robots\.txt|sitemap\.xml)?$/;
+/** What the built-in example and docs link to, and the files at the root that lead to them. */
+const publicFiles = ["/", "/openapi.json", "/llms.txt", "/robots.txt", "/sitemap.xml"];
+
+/** Whether runs may read a path, without the base path: that of the example or the docs, or one of `publicFiles`. */
+const isPublicPath = (path: string): boolean =>
+  publicFiles.includes(path) || /^\/(?:docs|example)(?:\.md|\/.*)?$/.test(path);
 
 /** Headers of a run's request that choose the form of a page. */
 const publicHeaders = ["host", "accept", "if-none-match", "user-agent"];
@@ -253,7 +259,7 @@ const listenForRuns = (handle: Handle, { basePath }: Config) =>
       fetch(request) {
         const { url, method } = request;
         const isRead = method === "GET" || method === "HEAD";
-        if (!isRead || !publicPaths.test(pathBelow(pathOf(request), basePath)))
+        if (!isRead || !isPublicPath(pathBelow(pathOf(request), basePath)))
           return new Response("Runs may read only the docs and the example of this service.\n", {
             // Docs that are tested must answer like this for a page that doesn't exist.
             status: isRead ? 404 : 403,

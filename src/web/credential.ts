@@ -1,3 +1,4 @@
+import { cookieShape } from "../auth/better-auth-calls.ts";
 import { findKey } from "../auth/keys.ts";
 import type { Context, OrgId } from "../context.ts";
 
@@ -8,9 +9,10 @@ export function findOrgOfKey(ctx: Context, header: string): OrgId | null {
   return caller && (caller.scopes === null || caller.scopes.includes("read")) ? caller.org : null;
 }
 
+const sessionCookie = cookieShape("session_token", "");
+
 /** Whether a request has a session cookie, valid or not. Without one no lookup is needed. */
-export const hasSessionCookie = (request: Request): boolean =>
-  /(?:^|;\s*)(?:__(?:Host|Secure)-)?evald\.session_token=/.test(request.headers.get("cookie") ?? "");
+export const hasSessionCookie = (request: Request): boolean => sessionCookie.test(request.headers.get("cookie") ?? "");
 
 /** The path to open after signing in. Anything that is not a path of this server becomes `/`. */
 export function toPathAfterSignIn(text: string | null): string {
@@ -18,6 +20,6 @@ export function toPathAfterSignIn(text: string | null): string {
   return /^\/(sign-in|sign-out|reset)\b/.test(path) ? "/" : path;
 }
 
-/** Anything that is not a path of this server becomes `/`. */
+/** The path of this server that a text is. Anything else becomes `/`, such as `//example.com`, which browsers take for another host. */
 export const toOwnPath = (text: string | null): string =>
-  text !== null && /^\/(?![/\\])[\x21-\x7e]*$/.test(text) && !text.includes("\\") ? text : "/";
+  text !== null && /^\/(?!\/)[\x21-\x7e]*$/.test(text) && !text.includes("\\") ? text : "/";

@@ -55,8 +55,8 @@ const undoOf = (code: ToastCode, id: string): Toast["undo"] => {
 
 /** The message that a request's cookie asks for; null if there is none. */
 export function findToast(request: Request): Toast | null {
-  const [, code = "", id = ""] =
-    /(?:^|;\s*)evald\.toast=(\w+)\.([0-9a-f-]{0,36})(?:;|$)/.exec(request.headers.get("cookie") ?? "") ?? [];
+  const toastShape = /(?:^|;\s*)evald\.toast=(?<code>\w+)\.(?<id>[0-9a-f-]{0,36})(?:;|$)/;
+  const { code = "", id = "" } = toastShape.exec(request.headers.get("cookie") ?? "")?.groups ?? {};
   const text = Object.hasOwn(messages, code) ? messages[code as ToastCode] : undefined;
   return text === undefined ? null : { code: code as ToastCode, text, undo: undoOf(code as ToastCode, id) };
 }

@@ -155,7 +155,7 @@ export const accountPages = (ctx: Context) =>
         const email = readEmailChange(ctx, person, params.token);
         requireConfirmation(form, emailConfirmation(email));
         // Whoever opened the link has proven that the address is theirs.
-        changeEmail(ctx, person, email, true);
+        changeEmail(ctx, person, email, { isProven: true });
         return redirectAfter(ctx, "email");
       }),
     )
