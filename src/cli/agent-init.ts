@@ -65,14 +65,15 @@ function inspectProgram(command: string, path: string): ProgramHints {
   rmSync(home, { recursive: true, force: true });
   const help = Bun.stripANSI(`${stdout}\n${stderr}`).slice(0, maxHelpChars);
   const realPath = realpathSync(entry);
-  const environment = isPythonScript(realPath) ? (/^(.*)\/bin\/[^/]+$/.exec(realPath)?.[1] ?? null) : null;
+  const folderAboveBin = /^(.*)\/bin\/[^/]+$/.exec(realPath)?.[1] ?? null;
+  const environment = isPythonScript(realPath) ? folderAboveBin : null;
   return { command, path: entry, package: findPackage(realPath), environment, help };
 }
 
 const shortLine = (line: string): string => line.trim().replace(/\s+/g, " ").slice(0, 120);
 
 /** The first of some options or commands, such as `--yolo` or `exec`, that a help text mentions, and the line that does. */
-function findInHelp(help: string, names: string[]): { name: string; line: string } | null {
+function findInHelp(help: string, names: string[]): Hint {
   const lines = help.split("\n");
   for (const name of names) {
     // An option is listed or mentioned anywhere; a command only counts where it is listed, since it is a word too.
@@ -92,6 +93,22 @@ const findSettingsFiles = (help: string): string[] =>
     .filter((line) => /[\w-]\.(json|jsonc|ya?ml|toml)\b/.test(line))
     .slice(0, maxSettingsLines)
     .map(shortLine);
+
+/** What a help text says about an option or command; null: it doesn't mention one. */
+type Hint = { name: string; line: string } | null;
+
+/** The arguments that pass the task: a command such as `exec` comes first, and an option such as `--print` directly before the task. */
+function argsOfHints({ prompt, model, allow }: { prompt: Hint; model: Hint; allow: Hint }): string[] {
+  const isOption = prompt?.name.startsWith("-") ?? false;
+  const promptWords = prompt === null ? [] : [prompt.name];
+  return [
+    ...(isOption ? [] : promptWords),
+    ...(model ? ["--model", "{model}"] : []),
+    ...(allow ? [allow.name] : []),
+    ...(isOption ? promptWords : []),
+    "{prompt}",
+  ];
+}
 
 /** The text of an entry with comments: what its program and help text suggest, and the other fields to choose from. */
 export function toEntryText(
@@ -114,17 +131,7 @@ export function toEntryText(
   const json = findInHelp(help, ["--output-format", "--format", "--json"]);
   const provider = /ANTHROPIC_(BASE_URL|API_KEY)/.test(help) && !/OPENAI_/.test(help) ? "anthropic" : "openai";
   const [variablePrefix, basePath] = provider === "anthropic" ? ["ANTHROPIC", ""] : ["OPENAI", "/v1"];
-  const promptWords = prompt ? [prompt.name] : [];
-  const isOption = (word: string) => word.startsWith("-");
-  const args = protocol
-    ? [protocol.name]
-    : [
-        ...promptWords.filter((word) => !isOption(word)),
-        ...(model ? ["--model", "{model}"] : []),
-        ...(allow ? [allow.name] : []),
-        ...promptWords.filter(isOption),
-        "{prompt}",
-      ];
+  const args = protocol ? [protocol.name] : argsOfHints({ prompt, model, allow });
   const hints = [
     ...[prompt, model, allow, json, protocol].flatMap((hint) => hint?.line ?? []),
     ...findSettingsFiles(help),

@@ -51,46 +51,64 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
     .option("--json", "Print the events as JSON")
     .option("--save <file>", "Write what the agent prints to a file, for evald agent replay")
     .addHelpText("after", "\nExample:\n  evald agent try codex")
-    .action(async (id: string, { model, json, save }: { model?: string; json?: boolean; save?: string }) => {
-      const config = configOf();
-      const preset = getPreset(env, id);
-      const agent = agents[id] as Agent;
-      const installation = findInstalled(preset, env.PATH ?? "");
-      if (!installation.isInstalled) throw new AppError("conflict", `${installation.name}: ${installation.detail}.`);
-      const note = installation.isTested ? "" : " (not tested with this version of evald)";
-      say(`${installation.name} ${installation.version}${note}, ${installation.path}`);
-      const { steps, problems, events, failureReason, output } = await tryAgent(config, { id, agent, preset, model });
-      if (save !== undefined && output !== null) await Bun.write(save, output);
-      if (failureReason !== null) say(`The session failed: ${failureReason}`);
-      for (const { name, detail } of steps)
-        say(`${detail === null ? "missing" : "ok     "}  ${name}${detail ? `: ${detail}` : ""}`);
-      const missing = steps.flatMap(({ diagnosis }) => diagnosis ?? []);
-      // A problem that kept no step from working needs no change.
-      const diagnoses = missing.length > 0 ? [...problems, ...missing] : [];
-      for (const sentence of new Set(diagnoses.map((each) => explain(each, preset)))) say(`-> ${sentence}`);
-      print(json ? toJson(events.map(summarizeEvent)) : events.map(describeEvent).join("\n"));
-      if (failureReason !== null || steps.some(({ detail }) => detail === null)) process.exitCode = 1;
-    });
+    .action((id: string, options: TryOptions) =>
+      tryAndPrint(configOf(), getPreset(env, id), agents[id] as Agent, env, options),
+    );
   command
     .command("replay <file>")
     .description("Turn the output of a coding agent into events again, to test how evald reads it")
     .option("--agent <id>", "The agent that wrote it; default: as the file says")
     .option("--json", "Print the events as JSON, one per line")
     .addHelpText("after", "\nExample:\n  evald agent try codex --save codex.jsonl\n  evald agent replay codex.jsonl")
-    .action(async (file: string, { agent, json }: { agent?: string; json?: boolean }) => {
+    .action(async (file: string, options: ReplayOptions) => {
       configOf();
-      const { readHeader, replayOutput } = await import("../agents/coding/replay.ts");
-      const output = readTextFile(file);
-      const id = agent ?? readHeader(output)?.agent;
-      if (id === undefined) throw badRequest(`${file} does not say which agent wrote it. Name it with --agent.`);
-      const replay = replayOutput(output, getPreset(env, id));
-      for (const event of replay.events) print(json ? toJson(event) : describeEvent(event));
-      const answer = replay.answer === null ? "" : `, ${replay.answer.slice(0, 200)}`;
-      say(`Ending: ${replay.ending ?? "not reported"}${answer}`);
-      if (replay.unreadableLines > 0) say(`Lines that are not JSON: ${replay.unreadableLines}`);
-      if (replay.unknownKinds.length > 0) say(`Unknown kinds of lines: ${replay.unknownKinds.join(", ")}`);
+      await replayFile(file, env, options);
     });
   addLogins(command, configOf);
+}
+
+type TryOptions = { model?: string; json?: boolean; save?: string };
+
+/** Runs an agent once, and prints which steps its events show, what to change if one is missing, and the events. */
+async function tryAndPrint(
+  config: Config,
+  preset: Preset,
+  agent: Agent,
+  env: Env,
+  { model, json, save }: TryOptions,
+): Promise<void> {
+  const installation = findInstalled(preset, env.PATH ?? "");
+  if (!installation.isInstalled) throw new AppError("conflict", `${installation.name}: ${installation.detail}.`);
+  const note = installation.isTested ? "" : " (not tested with this version of evald)";
+  say(`${installation.name} ${installation.version}${note}, ${installation.path}`);
+  const trial = await tryAgent(config, { id: preset.id, agent, preset, model });
+  const { steps, problems, events, failureReason, output } = trial;
+  if (save !== undefined && output !== null) await Bun.write(save, output);
+  if (failureReason !== null) say(`The session failed: ${failureReason}`);
+  for (const { name, detail } of steps)
+    say(`${detail === null ? "missing" : "ok     "}  ${name}${detail ? `: ${detail}` : ""}`);
+  const missing = steps.flatMap(({ diagnosis }) => diagnosis ?? []);
+  // A problem that kept no step from working needs no change.
+  const diagnoses = missing.length > 0 ? [...problems, ...missing] : [];
+  for (const sentence of new Set(diagnoses.map((each) => explain(each, preset)))) say(`-> ${sentence}`);
+  print(json ? toJson(events.map(summarizeEvent)) : events.map(describeEvent).join("\n"));
+  if (failureReason !== null || steps.some(({ detail }) => detail === null)) process.exitCode = 1;
+}
+
+type ReplayOptions = { agent?: string; json?: boolean };
+
+/** Prints the events of an output that was saved. */
+async function replayFile(file: string, env: Env, { agent, json }: ReplayOptions): Promise<void> {
+  const { readHeader, replayOutput } = await import("../agents/coding/replay.ts");
+  const output = readTextFile(file);
+  const id = agent ?? readHeader(output)?.agent;
+  if (id === undefined) throw badRequest(`${file} does not say which agent wrote it. Name it with --agent.`);
+  const replay = replayOutput(output, getPreset(env, id));
+  for (const event of replay.events) print(json ? toJson(event) : describeEvent(event));
+  const answer = replay.answer === null ? "" : `, ${replay.answer.slice(0, 200)}`;
+  say(`Ending: ${replay.ending ?? "not reported"}${answer}`);
+  if (replay.unreadableLines > 0) say(`Lines that are not JSON: ${replay.unreadableLines}`);
+  if (replay.unknownKinds.length > 0) say(`Unknown kinds of lines: ${replay.unknownKinds.join(", ")}`);
 }
 
 /** Throws bad_request. */

@@ -49,7 +49,9 @@ export function addApiRequest(program: Command, useApi: UseApi): void {
       try {
         await useApi({ url, org }, (api) => sendRequest(api, method, path, fields));
       } catch (error) {
-        sayFailure(toFailure(error), true);
+        // Without --json too: this command always prints JSON.
+        const json = true;
+        sayFailure(toFailure(error), json);
         process.exitCode = exitOf(error);
       }
     });

@@ -131,9 +131,8 @@ async function sendUntilAnswered(
 function toRequest({ base, key }: ServiceConnection, operation: string, input: UntypedInput): Request {
   const { path = {}, query = {}, body, idempotencyKey, lastEventId } = input;
   const [method, template = ""] = operation.split(" ");
-  const url = new URL(
-    `${base}/api/v1${template.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(path[name] ?? ""))}`,
-  );
+  const filledPath = template.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(path[name] ?? ""));
+  const url = new URL(`${base}/api/v1${filledPath}`);
   for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, `${value}`);
   const content = body === undefined || body instanceof Blob ? body : JSON.stringify(body);
   const headers = {
@@ -160,7 +159,7 @@ export const overNetwork =
   };
 
 /** Why a request to a URL failed, without a period. `isAnswering`: the response had begun. */
-export const networkProblem = (error: unknown, url: string, isAnswering = false): string =>
+export const networkProblem = (error: unknown, url: string, { isAnswering = false } = {}): string =>
   toGuardError(error, new URL(url), isAnswering).message;
 
 /** Returns a successful response of the service at `base`. Throws the AppError that it returned. */
@@ -173,7 +172,7 @@ async function* piecesOf(base: string, { body }: Response): AsyncGenerator<Uint8
   try {
     for await (const piece of body ?? []) yield piece;
   } catch (error) {
-    throw unavailable(`Lost the connection to ${base}: ${networkProblem(error, base, true)}.`);
+    throw unavailable(`Lost the connection to ${base}: ${networkProblem(error, base, { isAnswering: true })}.`);
   }
 }
 

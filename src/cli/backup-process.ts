@@ -11,7 +11,7 @@ import { toSize } from "../grading/text.ts";
 import { copyTo } from "./database-copy.ts";
 import { restoreFile } from "./restore.ts";
 
-/** The service must be able to go on writing. */
+/** What must stay free on a disk, so that the service can go on writing. */
 const spareBytes = 64 * 1024 * 1024;
 
 /** The process of a backup: reads an order from stdin, answers it on stdout, and ends. */
@@ -50,9 +50,7 @@ async function backUp({ dataDir, target, name, expired, known }: BackupOrder): P
     }
     try {
       if (target.kind === "store") await download(target, name, local);
-      const restored = join(work, "restored");
-      mkdirSync(restored);
-      const { runs } = restoreFile(restored, local);
+      const runs = restoreIn(work, local);
       if (runs !== copied.runs)
         throw badRequest(`${locationOf(target, name)} has ${runs} runs and not ${copied.runs}.`);
     } catch (error) {
@@ -64,6 +62,13 @@ async function backUp({ dataDir, target, name, expired, known }: BackupOrder): P
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
+}
+
+/** Restores a backup in a folder, to check it. Returns its number of runs. Throws what `restoreFile` throws. */
+function restoreIn(folder: string, file: string): number {
+  const restored = join(folder, "restored");
+  mkdirSync(restored);
+  return restoreFile(restored, file).runs;
 }
 
 /** The names of the files in the target. Removes leftovers of killed backups. Throws bad_request or unavailable if nothing can be kept there. */

@@ -19,17 +19,17 @@ export function addBackup(program: Command, configOf: () => Config): void {
     .addHelpText("after", "\nExample:\n  evald backup /var/backups/evald.backup")
     .action((file: string, { force, json }: { force?: boolean; json?: boolean }) => {
       const { dataDir } = configOf();
-      const result = backup(dataDir, file, force ?? false);
+      const result = backup(dataDir, file, { force: force ?? false });
       say(`Backed up ${count(result.runs, "run")}, ${toSize(result.bytes)}.`);
       print(json ? toJson(result) : result.file);
     });
 }
 
-function backup(dataDir: string, file: string, force: boolean) {
+function backup(dataDir: string, file: string, { force }: { force: boolean }) {
   const database = join(dataDir, "evald.db");
   if (!existsSync(database))
     throw badRequest(`There is no database at ${database}. Choose the data directory with --data.`);
-  checkNewFile(dataDir, file, force);
+  checkNewFile(dataDir, file, { force });
   const result = copyTo(database, file);
   recordBackup(dataDir);
   return { file, ...result };

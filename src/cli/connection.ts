@@ -60,7 +60,7 @@ const addJsonOption = (command: Command, json: string, example: string): Command
 export const addApiOptions = (command: Command, json: string, example: string): Command =>
   addServiceOptions(addJsonOption(command, json, example));
 
-/** The same for a command that concerns all organizations. */
+/** Adds the options of a command that concerns all organizations and prints what the service returns, and an example. */
 export const addOperatorOptions = (command: Command, json: string, example: string): Command =>
   addUrlOption(addJsonOption(command, json, example));
 

@@ -167,6 +167,7 @@ function addRun(experiment: Command, useApi: UseApi): void {
     .action((prompts: string[], options: RunOptions) => runExperiment(useApi, prompts, options));
 }
 
+/** Requests an experiment, waits for its end, and prints the result. Throws bad_request if the options name no prompts or no arms. */
 export async function runExperiment(useApi: UseApi, prompts: string[], options: RunOptions): Promise<void> {
   const { tag, should = [], shouldNot = [], estimate, json, url, org } = options;
   const hasLabels = should.length + shouldNot.length > 0;

@@ -42,7 +42,7 @@ export function addExport(program: Command, configOf: () => Config, useApi: UseA
         file: string,
         { org, url, prompt: promptId, run: runId, auditLog, force = false, json, ...filter }: ExportOptions,
       ) => {
-        checkNewFile(configOf().dataDir, file, force);
+        checkNewFile(configOf().dataDir, file, { force });
         const query = { ...filter, promptId, runId, ...(auditLog && { auditLog: "1" as const }) };
         const bytes = await useApi({ org, url }, async (api) =>
           write(file, await api.download("GET /export", { query })),

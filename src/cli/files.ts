@@ -33,7 +33,7 @@ export function checkFileName(file: string): void {
 }
 
 /** Checks that a command may create a file, or replace it with `force`. Throws bad_request that names the path and the remedy. */
-export function checkNewFile(dataDir: string, file: string, force: boolean): void {
+export function checkNewFile(dataDir: string, file: string, { force }: { force: boolean }): void {
   checkFileName(file);
   const stats = statOf(file);
   if (stats && !stats.isFile()) throw badRequest(`${file} is not a regular file. Choose another file name.`);
@@ -42,11 +42,14 @@ export function checkNewFile(dataDir: string, file: string, force: boolean): voi
     throw badRequest(`${file} already exists. Choose another file name, or overwrite it with --force.`);
 }
 
+/** Names of files that the service uses itself, some of which SQLite stores in several. */
+const ownFileName = /^evald\.(db|lock|secret|last-backup|db\.restoring)(-(journal|wal|shm))?$/;
+
 /** Throws bad_request for a file that the service uses itself. */
 export function refuseOwnFile(dataDir: string, file: string): void {
   const folder = dirname(resolve(file));
   const isDataFolder = existsSync(folder) && existsSync(dataDir) && realpathSync(folder) === realpathSync(dataDir);
-  if (isDataFolder && /^evald\.(db|lock|secret|last-backup|db\.restoring)(-(journal|wal|shm))?$/.test(basename(file)))
+  if (isDataFolder && ownFileName.test(basename(file)))
     throw badRequest(`${file} is a file of the data directory. Choose another file name.`);
 }
 

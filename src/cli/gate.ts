@@ -12,7 +12,7 @@ import { onInterruption } from "./interruption.ts";
 import { addSiteOptions, type SiteOptions, uploadSite } from "./site-folder.ts";
 import { exits, parseDollars, parsePair, parseScore, print, say, toJson, waitForEnd, wholeNumber } from "./terminal.ts";
 
-type GateChecks = SiteOptions & {
+type GateOptions = SiteOptions & {
   head?: string;
   base?: string;
   urlMap?: Record<string, string>;
@@ -68,24 +68,37 @@ export function addGate(program: Command, useApi: UseApi): void {
       "after",
       '\nExit codes: 0 passed, 1 worse or below --min-score, 2 usage error, 3 inconclusive (runs failed, too few runs, or the server could not be reached).\n\nExamples:\n  evald gate "First query" --url-map docs.acme.example=https://preview-42.acme.example\n  evald gate "First query" "Error codes" --adaptive --budget-usd 5 --markdown summary.md --url https://evals.acme.example\n  evald gate "First query" --head ./build --at https://docs.acme.example/\n  evald gate --tag quickstart --url-map docs.acme.example=https://preview-42.acme.example\n  evald gate "First query" --aa --every-weeks 4',
     )
-    .action(async (prompts: string[], options: GateChecks) => {
-      if (options.aa) return await runAa(useApi, prompts, options);
+    .action(async (prompts: string[], options: GateOptions) => {
+      if (options.aa) return await compareWithItself(useApi, prompts, options);
       process.exitCode = await runGate(useApi, { ...options, prompts });
     });
 }
 
-/** Runs per side of a comparison of the base with itself: 8 gates. */
-const aaRuns = 40;
+/** Runs per side of a comparison of the base with itself: enough for 8 gates of 5 runs. */
+const selfComparisonRuns = 40;
 
-/** The same as `evald experiment run --itself`. */
-async function runAa(useApi: UseApi, prompts: string[], options: GateChecks): Promise<void> {
-  const { tag, runs = aaRuns, budgetUsd, everyWeeks, json, url, org, urlMap, head, base, adaptive, minScore } = options;
+/** Compares the base with itself, as `evald experiment run --itself` does. */
+async function compareWithItself(useApi: UseApi, prompts: string[], options: GateOptions): Promise<void> {
+  const {
+    tag,
+    runs = selfComparisonRuns,
+    budgetUsd,
+    everyWeeks,
+    json,
+    url,
+    org,
+    urlMap,
+    head,
+    base,
+    adaptive,
+    minScore,
+  } = options;
   if ([urlMap, head, base, adaptive, minScore].some((each) => each !== undefined))
     throw badRequest("--aa compares the base with itself. Leave out the options of a head and of the verdict.");
   await runExperiment(useApi, prompts, { itself: true, tag, runs, budgetUsd, everyWeeks, json, url, org });
 }
 
-async function runGate(useApi: UseApi, options: GateChecks & { prompts: string[] }): Promise<number> {
+async function runGate(useApi: UseApi, options: GateOptions & { prompts: string[] }): Promise<number> {
   const { prompts, tag, urlMap = {}, arg: templateArgs, url, org, json, markdown, junit } = options;
   const { runs, adaptive, minScore, scope, budgetUsd, head, base } = options;
   if (base !== undefined && head === undefined)

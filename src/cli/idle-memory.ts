@@ -1,7 +1,7 @@
 const defaultEveryMs = 10_000;
 /** Share of a processor below which the process is idle. */
 const idleShare = 0.05;
-/** CPU time since memory was last released, in ms, that makes another time worthwhile. */
+/** Memory is released again only after this much CPU time, in ms. */
 const minWorkMs = 500;
 
 const cpuTimeMs = (): number => {

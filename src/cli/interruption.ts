@@ -18,7 +18,7 @@ type Interruption = { json?: boolean; stop?: () => Promise<unknown>; cancel?: ()
 
 /**
  * When somebody interrupts the command, ends it with what `describe` returns: what goes on without it, or what has stopped. In a terminal, a
- * command that can `cancel` asks first, and waits on without an answer. Returns a function that ends this.
+ * command that can `cancel` asks first, and waits on without an answer. Returns a function that stops listening.
  */
 export function onInterruption(
   describe: () => { error: string; detail: string },

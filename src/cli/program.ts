@@ -169,10 +169,8 @@ export function createProgram(
     const data = dataOf();
     const settings = Object.fromEntries(Object.entries(env).filter(([key]) => !clientVariables.includes(key)));
     const setByOptions = { ...optionSettings, ...(data !== undefined && { EVALD_DATA_DIR: data }) };
-    return readConfig(
-      { ...settings, ...setByOptions },
-      Object.fromEntries(Object.entries(settingOptions).filter(([key]) => key in setByOptions)),
-    );
+    const givenOptions = Object.fromEntries(Object.entries(settingOptions).filter(([key]) => key in setByOptions));
+    return readConfig({ ...settings, ...setByOptions }, givenOptions);
   };
   const standby = createAgentStandby(env);
   const { agents = createChildAgents(env, standby), ...otherOverrides } = overrides;

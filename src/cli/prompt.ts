@@ -89,7 +89,8 @@ function addShow(prompt: Command, useApi: UseApi): void {
 /** The fields of a prompt that are set, with their values as text. */
 const toRows = (prompt: Prompt): string[][] =>
   Object.entries(prompt)
-    .filter(([, value]) => value !== null && value !== false && !(Array.isArray(value) && value.length === 0))
+    .filter(([, value]) => value !== null && value !== false)
+    .filter(([, value]) => !Array.isArray(value) || value.length > 0)
     .map(([field, value]) => [field, typeof value === "string" ? value : JSON.stringify(value)]);
 
 function addBaseline(prompt: Command, useApi: UseApi): void {

@@ -36,8 +36,9 @@ type Screen = { width: number; hasColor: boolean; fullReportHint: string };
 export function reportScreen(report: Report, { width, hasColor, fullReportHint }: Screen): string {
   const columns = Math.max(minWidth, Math.min(width, maxWidth));
   const style = (format: Style, text: string) => (hasColor ? styleText(format, text, { validateStream: false }) : text);
-  const wrapped = (text: string, indent = "", first = indent) =>
-    wrapText(oneLine(text), columns, { indent, first }).join("\n");
+  /** `first`: what the first line begins with, `indent`: the others, by default the same. */
+  const wrapped = (text: string, { first = "", indent = first }: { first?: string; indent?: string } = {}) =>
+    wrapText(oneLine(text), columns, { first, indent }).join("\n");
   const notes = [describeSources(report), describeEdits(report)].filter((note) => note !== null);
   const { keyFinding, recommendations, frictionPoints } = report;
   // Conventions hindered no agent: they are shown only if nothing else is to fix.
@@ -50,15 +51,15 @@ export function reportScreen(report: Report, { width, hasColor, fullReportHint }
     const edit = editOf(fix);
     const location = locationOf(fix);
     return [
-      style("bold", wrapped(`${fix.title}${gain}`, "   ", `${i + 1}. `)),
-      ...(location === null ? [] : [style("cyan", wrapped(location, "   "))]),
+      style("bold", wrapped(`${fix.title}${gain}`, { first: `${i + 1}. `, indent: "   " })),
+      ...(location === null ? [] : [style("cyan", wrapped(location, { first: "   " }))]),
       ...(edit === null
-        ? [wrapped(fix.action, "   ")]
+        ? [wrapped(fix.action, { first: "   " })]
         : [
-            style("red", wrapped(edit.before, "     ", "   - ")),
-            style("green", wrapped(edit.after, "     ", "   + ")),
+            style("red", wrapped(edit.before, { first: "   - ", indent: "     " })),
+            style("green", wrapped(edit.after, { first: "   + ", indent: "     " })),
           ]),
-      style("dim", wrapped(evidenceText(fix, frictionPoints), "   ")),
+      style("dim", wrapped(evidenceText(fix, frictionPoints), { first: "   " })),
     ].join("\n");
   };
   const result = style(["bold", toneOf(report)], wrapped(resultText(report)));

@@ -32,7 +32,6 @@ export function findRunningService(dataDir: string): RunningService | null {
   }
   const [urls = "", allowPrivate] = text.trim().split("\n");
   const [pid, url, ownUrl] = urls.split(" ");
-  return url && ownUrl && allowPrivate && isAlive(Number(pid))
-    ? { url, ownUrl, allowPrivate: JSON.parse(allowPrivate) }
-    : null;
+  if (!url || !ownUrl || !allowPrivate || !isAlive(Number(pid))) return null;
+  return { url, ownUrl, allowPrivate: JSON.parse(allowPrivate) };
 }

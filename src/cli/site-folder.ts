@@ -95,6 +95,15 @@ function parsePublishedUrl(at: string): string {
   return url.href.replace(/\/?$/, "/");
 }
 
+/** `<link rel="canonical" href="…">`, with its attributes in any order. */
+const canonicalLink = /<link\b(?=[^>]*\brel=["']?canonical\b)[^>]*\bhref=["']?(?<url>[^"'\s>]+)/i;
+
+/** The URL of the root page in a sitemap: the shortest one. */
+function findRootUrl(sitemap: string): string | undefined {
+  const urls = [...sitemap.matchAll(/<loc>\s*([^<\s]+)/g)].map(([, url = ""]) => url);
+  return urls.sort((a, b) => a.length - b.length)[0];
+}
+
 /** The published URL that files of the folder name. Throws bad_request that asks for --at if none does, or if they name several hosts. */
 function findPublishedUrl(folder: string, root: string): Pick<PackedSite, "at" | "foundBy"> {
   const readIfPossible = (name: string) => {
@@ -104,17 +113,10 @@ function findPublishedUrl(folder: string, root: string): Pick<PackedSite, "at" |
       return "";
     }
   };
-  const canonical = /<link\b(?=[^>]*\brel=["']?canonical\b)[^>]*\bhref=["']?([^"'\s>]+)/i.exec(
-    readIfPossible("index.html"),
-  )?.[1];
-  // The shortest URL in a sitemap belongs to the root page.
-  const [sitemap] = [...readIfPossible("sitemap.xml").matchAll(/<loc>\s*([^<\s]+)/g)]
-    .map(([, url = ""]) => url)
-    .sort((a, b) => a.length - b.length);
   const name = readIfPossible("CNAME").trim();
   const candidates = [
-    { foundBy: "canonical" as const, url: canonical },
-    { foundBy: "sitemap" as const, url: sitemap },
+    { foundBy: "canonical" as const, url: canonicalLink.exec(readIfPossible("index.html"))?.groups?.url },
+    { foundBy: "sitemap" as const, url: findRootUrl(readIfPossible("sitemap.xml")) },
     { foundBy: "CNAME" as const, url: name && `https://${name}/` },
   ].flatMap(({ foundBy, url }) => {
     const parsed = url ? httpUrl(url) : null;

@@ -19,8 +19,10 @@ export function addStack(program: Command): void {
     .action(async ({ maps }: { maps: string }) => print(toSourceLines(await Bun.stdin.text(), maps).trimEnd()));
 }
 
-/** A position in the executable, such as `/$bunfs/root/main-1a2b3c4d.js:1:2345`, or `B:\~BUN\root\…` on Windows. */
-const position = /(?:\/\$bunfs\/root\/|B:[\\/]~BUN[\\/]root[\\/])([\w.-]+?)(?:\.js)?:(\d+):(\d+)/g;
+/** The folder of bundles in the executable, on Windows the second one. */
+const bundleFolder = /\/\$bunfs\/root\/|B:[\\/]~BUN[\\/]root[\\/]/;
+/** A position in the executable: bundle, line and column, such as `/$bunfs/root/main-1a2b3c4d.js:1:2345`. */
+const position = new RegExp(`(?:${bundleFolder.source})([\\w.-]+?)(?:\\.js)?:(\\d+):(\\d+)`, "g");
 
 /** Replaces positions in the executable by positions in the source. A position without a source map stays. Throws bad_request without any map. */
 function toSourceLines(text: string, folder: string): string {
@@ -32,9 +34,8 @@ function toSourceLines(text: string, folder: string): string {
   const lines = text.replace(position, (whole, name: string, line: string, column: string) => {
     // Stack traces count from 1, source maps from 0.
     const entry = mapOf(name)?.findEntry(Number(line) - 1, Number(column) - 1);
-    return entry && "originalSource" in entry
-      ? `${entry.originalSource}:${entry.originalLine + 1}:${entry.originalColumn + 1}`
-      : whole;
+    if (!entry || !("originalSource" in entry)) return whole;
+    return `${entry.originalSource}:${entry.originalLine + 1}:${entry.originalColumn + 1}`;
   });
   if (maps.size > 0 && [...maps.values()].every((map) => map === null))
     throw badRequest(

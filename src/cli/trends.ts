@@ -53,7 +53,7 @@ const toRows = ({ points, scope, timeZone }: Trends): string[][] =>
     toLocalTime(from, timeZone).slice(0, evalRequestId === undefined ? 10 : 16),
     String(n),
     scoreText({ score: score?.mean ?? null, scope: scope ?? "goal" }),
-    toRange(score, (value) => value.toFixed(1)),
+    toRange(score),
     successRate === null ? "not tested" : percent(successRate.value),
     medianSeconds === null ? "" : duration(medianSeconds),
     medianCostUsd === null ? "unknown" : dollars(medianCostUsd),
@@ -63,9 +63,11 @@ const toRows = ({ points, scope, timeZone }: Trends): string[][] =>
 const toLocalTime = (iso: string, timeZone: string): string =>
   Temporal.Instant.from(iso).toZonedDateTimeISO(timeZone).toPlainDateTime().toString().replace("T", " ");
 
-/** `81.2 to 86.0`; empty for a value without an interval. */
-const toRange = (interval: { low: number | null; high: number | null } | null, format: (value: number) => string) =>
-  interval?.low == null || interval.high === null ? "" : `${format(interval.low)} to ${format(interval.high)}`;
+/** `81.2 to 86.0`; empty for a score without an interval. */
+function toRange(score: Trends["points"][number]["score"]): string {
+  if (score === null || score.low === null || score.high === null) return "";
+  return `${score.low.toFixed(1)} to ${score.high.toFixed(1)}`;
+}
 
 function toSentence({ at, what, from, to, delta, verdict }: Trends["changes"][number]): string {
   const day = at.slice(0, 10);

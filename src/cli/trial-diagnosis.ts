@@ -194,8 +194,17 @@ export function findProblems({ events, failureReason, host }: Trial): Diagnosis[
   return problems;
 }
 
-const asksForLogin =
-  /\b(?:log ?in|login|sign ?in|signed in|authenticat\w*|api[ _-]?key (?:is )?(?:missing|required|not)|no api key|not logged in)\b/i;
+/** How programs ask for a login. */
+const loginPhrases = [
+  "log ?in",
+  "not logged in",
+  "sign ?in",
+  "signed in",
+  "authenticat\\w*",
+  "no api key",
+  "api[ _-]?key (?:is )?(?:missing|required|not)",
+];
+const asksForLogin = new RegExp(`\\b(?:${loginPhrases.join("|")})\\b`, "i");
 
 /** What a person changes in the agent's entry, in sentences. */
 export function explain(diagnosis: Diagnosis, { stream, providers }: Preset): string {
@@ -241,6 +250,7 @@ export function explain(diagnosis: Diagnosis, { stream, providers }: Preset): st
 }
 
 const channelNames = { protocol: "ACP", stdin: "stdin", argument: "{prompt}", file: "{promptFile}" };
+
 /** What a program printed instead of working. Frames and colors of a terminal say nothing. */
 function explainPrinted(printed: string | null): string {
   const text = Bun.stripANSI(printed ?? "")

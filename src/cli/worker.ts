@@ -62,7 +62,7 @@ async function runWorker(config: Config, { agents, standby, goneMs }: ServeOverr
   executor.prepare();
   const worker = await openWorker({ url, gatewayUrl, version, slots, labels, agents, executor, log, goneMs });
   let isStopping = false;
-  const stop = async (drainMs: number, code: number) => {
+  const stop = async ({ drainMs, code }: { drainMs: number; code: number }) => {
     // A second signal stops immediately, with the code of shells for Ctrl-C.
     if (isStopping) process.exit(130);
     isStopping = true;
@@ -72,20 +72,20 @@ async function runWorker(config: Config, { agents, standby, goneMs }: ServeOverr
     await flushLog(log);
     process.exit(code);
   };
-  process.on("SIGTERM", () => stop(config.drainMs, 0));
-  process.on("SIGINT", () => stop(config.drainMs, 0));
+  process.on("SIGTERM", () => stop({ drainMs: config.drainMs, code: 0 }));
+  process.on("SIGINT", () => stop({ drainMs: config.drainMs, code: 0 }));
   worker.drained.then(async () => {
     say("drained by the service: finishing the active sessions");
     await worker.drain();
-    if (!isStopping) await stop(0, 0);
+    if (!isStopping) await stop({ drainMs: 0, code: 0 });
   });
   worker.removed.then(() => {
     say("removed by the service");
-    if (!isStopping) stop(0, 0);
+    if (!isStopping) stop({ drainMs: 0, code: 0 });
   });
   worker.refused.catch((error: Error) => {
     say(`error: ${error.message}`);
-    stop(0, 2);
+    stop({ drainMs: 0, code: 2 });
   });
   releaseMemoryWhenIdle();
   say(`worker ${worker.id} is waiting for sessions`);
