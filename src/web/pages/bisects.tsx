@@ -228,40 +228,38 @@ const [chartWidth, chartHeight] = [600, 90];
 /** The probability of each commit to be the first with the change, oldest first. The table below has the tried ones. */
 function Posterior({ bisect: { posterior, commits, builds } }: { bisect: Bisect }) {
   // The first commit is known to be good.
-  const [, ...probabilities] = posterior;
-  const largest = Math.max(...probabilities, 0.01);
-  const width = chartWidth / probabilities.length;
-  const best = probabilities.indexOf(Math.max(...probabilities));
-  const triedIndices = builds.flatMap(({ commit, skipped }) => (skipped === null ? [commits.indexOf(commit)] : []));
+  const candidates = commits.slice(1).map((commit, i) => ({ commit, probability: posterior[i + 1] ?? 0 }));
+  const [best] = candidates.toSorted((a, b) => b.probability - a.probability);
+  const highest = Math.max(best?.probability ?? 0, 0.01);
+  const triedCommits = new Set(builds.filter(({ skipped }) => skipped === null).map(({ commit }) => commit));
+  const step = chartWidth / candidates.length;
+  // Less than 2 between the bars of many commits.
+  const gap = Math.min(2, step / 4);
   return (
     <>
       <svg class="posterior" viewBox={`0 0 ${chartWidth} ${chartHeight + 8}`} role="img" preserveAspectRatio="none">
         <title>
-          {`Most probable: ${commits[best + 1]}, ${percent(probabilities[best] ?? 0)}. ${triedIndices.length} of ${commits.length} builds were run.`}
+          {`Most probable: ${best?.commit}, ${percent(best?.probability ?? 0)}. ${triedCommits.size} of ${commits.length} builds were run.`}
         </title>
-        {/* Between bars is a gap of at most 2, and less between those of many commits. */}
-        {probabilities.map((probability, i) => (
-          <rect
-            key={commits[i + 1]}
-            class={i === best ? "best" : undefined}
-            x={i * width + Math.min(1, width / 8)}
-            width={Math.max(1, width - Math.min(2, width / 4))}
-            y={chartHeight - (probability / largest) * chartHeight}
-            height={Math.max(probability > 0 ? 1 : 0, (probability / largest) * chartHeight)}
-          />
-        ))}
-        {triedIndices
-          .filter((index) => index > 0)
-          .map((index) => (
+        {candidates.map((candidate, i) => {
+          const barHeight = (candidate.probability / highest) * chartHeight;
+          return (
             <rect
-              key={index}
-              class="tried"
-              x={(index - 1) * width}
-              width={Math.max(2, width)}
-              y={chartHeight + 3}
-              height="4"
+              key={candidate.commit}
+              class={candidate === best ? "best" : undefined}
+              x={i * step + gap / 2}
+              width={Math.max(1, step - gap)}
+              y={chartHeight - barHeight}
+              height={Math.max(candidate.probability > 0 ? 1 : 0, barHeight)}
             />
-          ))}
+          );
+        })}
+        {candidates.map(
+          ({ commit }, i) =>
+            triedCommits.has(commit) && (
+              <rect key={commit} class="tried" x={i * step} width={Math.max(2, step)} y={chartHeight + 3} height="4" />
+            ),
+        )}
       </svg>
       <p class="soft">
         Probability of each commit, from {commits[1]?.slice(0, 12)} on the left to {commits.at(-1)?.slice(0, 12)} on the

@@ -48,31 +48,17 @@ function changeOf({ values }: MetricRow): number | null {
 /** How much worse the last report is than the first, relative to the larger value or to 1; null if one has no value. */
 function lossOf(row: MetricRow): number | null {
   const change = changeOf(row);
+  if (change === null) return null;
   const largest = Math.max(1, Math.abs(row.values[0] ?? 0), Math.abs(row.values.at(-1) ?? 0));
-  return change === null ? null : (row.isCost ? change : -change) / largest;
+  return (row.isCost ? change : -change) / largest;
 }
 
 const worstFirst = (rows: MetricRow[]) => rows.toSorted((a, b) => (lossOf(b) ?? -1) - (lossOf(a) ?? -1));
 
 /** 2 to 10 reports side by side. */
 export function ComparePage({ site, viewer, comparison, titles, promptId, docsVariants, isAcrossAgents }: Props) {
-  const { reports, dimensions, metrics, friction, comparability } = comparison;
+  const { reports, friction, comparability } = comparison;
   const columns = reports.map(({ slug }, i) => ({ slug, title: titles[i] ?? slug, variant: docsVariants[i] ?? null }));
-  const scores: MetricRow = {
-    name: "Score",
-    values: reports.map(({ score }) => score),
-    isCost: false,
-    format: formatPoints,
-  };
-  const dimensionRows = dimensions.map(
-    ({ name, scores }): MetricRow => ({ name, values: scores, isCost: false, format: formatPoints }),
-  );
-  const metricRows = metrics
-    .filter(({ values }) => values.some((value) => value !== null))
-    .map(({ name, values }): MetricRow => {
-      const format = valueFormats[name] ?? String;
-      return { name: metricLabels[name] ?? name, values, isCost: true, format };
-    });
   const differences = (
     <div id="differences">
       <p>
@@ -119,44 +105,68 @@ export function ComparePage({ site, viewer, comparison, titles, promptId, docsVa
           <button type="submit">Update</button>
         </form>
       )}
-      <ScrollArea label="Side-by-side metrics">
-        <table class="list compared">
-          <thead>
-            <tr>
-              <th scope="col">Metric</th>
-              {reports.map(({ slug, agent, score, scope, grade, outcome, createdAt }, i) => (
-                <th scope="col" key={slug}>
-                  <GradeMark grade={grade} />
-                  <a href={`${site.base}/reports/${slug}`}>{columns[i]?.title}</a>{" "}
-                  <DocsMark variant={columns[i]?.variant ?? null} />
-                  <small>
-                    <Time at={createdAt} />
-                  </small>
-                  <small>{outcomeLabels[outcome]}</small>
-                  <small>{agentLabel(agent)}</small>
-                  {scope !== "goal" && <small>{scoreText({ score, scope })}</small>}
-                </th>
-              ))}
-              <th scope="col" class="number">
-                Change
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            <NumberRow row={scores} />
-            {dimensionRows.map((row) => (
-              <NumberRow key={row.name} row={row} />
-            ))}
-          </tbody>
-          <tbody>
-            {worstFirst(metricRows).map((row) => (
-              <NumberRow key={row.name} row={row} />
-            ))}
-          </tbody>
-        </table>
-      </ScrollArea>
+      <MetricTable {...{ base: site.base, comparison, columns }} />
       <Friction base={site.base} friction={friction} columns={columns} />
     </Layout>
+  );
+}
+
+type TableProps = { base: string; comparison: ReportsComparison; columns: Column[] };
+
+/** The score, the dimensions and the metrics of each report. */
+function MetricTable({ base, comparison: { reports, dimensions, metrics }, columns }: TableProps) {
+  const scores: MetricRow = {
+    name: "Score",
+    values: reports.map(({ score }) => score),
+    isCost: false,
+    format: formatPoints,
+  };
+  const dimensionRows = dimensions.map(
+    ({ name, scores }): MetricRow => ({ name, values: scores, isCost: false, format: formatPoints }),
+  );
+  const metricRows = metrics
+    .filter(({ values }) => values.some((value) => value !== null))
+    .map(({ name, values }): MetricRow => {
+      const format = valueFormats[name] ?? String;
+      return { name: metricLabels[name] ?? name, values, isCost: true, format };
+    });
+  return (
+    <ScrollArea label="Side-by-side metrics">
+      <table class="list compared">
+        <thead>
+          <tr>
+            <th scope="col">Metric</th>
+            {reports.map(({ slug, agent, score, scope, grade, outcome, createdAt }, i) => (
+              <th scope="col" key={slug}>
+                <GradeMark grade={grade} />
+                <a href={`${base}/reports/${slug}`}>{columns[i]?.title}</a>{" "}
+                <DocsMark variant={columns[i]?.variant ?? null} />
+                <small>
+                  <Time at={createdAt} />
+                </small>
+                <small>{outcomeLabels[outcome]}</small>
+                <small>{agentLabel(agent)}</small>
+                {scope !== "goal" && <small>{scoreText({ score, scope })}</small>}
+              </th>
+            ))}
+            <th scope="col" class="number">
+              Change
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          <NumberRow row={scores} />
+          {dimensionRows.map((row) => (
+            <NumberRow key={row.name} row={row} />
+          ))}
+        </tbody>
+        <tbody>
+          {worstFirst(metricRows).map((row) => (
+            <NumberRow key={row.name} row={row} />
+          ))}
+        </tbody>
+      </table>
+    </ScrollArea>
   );
 }
 

@@ -27,12 +27,15 @@ type Confirmation = {
 
 /** A form was sent that needs confirmation first. The response is a `ConfirmPage`. */
 export class UnconfirmedError extends Error {
+  /** Whether another text was typed than the one that was asked for. */
+  readonly isMistyped: boolean;
+
   constructor(
     readonly confirmation: Confirmation,
-    /** Whether another text was typed than the one that was asked for. */
-    readonly isMistyped = false,
+    { isMistyped = false } = {},
   ) {
     super(confirmation.title);
+    this.isMistyped = isMistyped;
   }
 }
 
@@ -45,7 +48,7 @@ export function requireConfirmation(form: URLSearchParams, confirmation: Confirm
   if (!form.has(confirmedField)) throw new UnconfirmedError(confirmation);
   const { typed } = confirmation;
   if (typed !== undefined && form.get(typedField)?.trim() !== typed.trim())
-    throw new UnconfirmedError(confirmation, true);
+    throw new UnconfirmedError(confirmation, { isMistyped: true });
 }
 
 /** The field of the checkbox that revokes API keys. */

@@ -161,41 +161,45 @@ export function EvalPart({ site: { base }, viewer, request, docsVariant, gateId,
         </section>
       ))}
       <h2>Runs</h2>
-      <div class="scroll-area">
-        <table class="list run-list">
-          <TableHead labels={["Status", "Run", "Agent", "Result"]} />
-          <tbody>
-            {runs.map((run, i) => (
-              <tr key={run.runId}>
-                <td>
-                  <Status status={run.status} />
-                </td>
-                <td>
-                  <a href={`${base}/runs/${run.runId}`}>Run {i + 1}</a>
-                </td>
-                <td class="soft">{agentLabel(run.agent)}</td>
-                <td>
-                  {run.report ? (
-                    <a class="result" href={`${base}/reports/${run.report.slug}`}>
-                      <GradeMark grade={run.report.grade} />
-                      <span>
-                        {scoreText(run.report)} · {outcomeLabels[run.report.outcome]}
-                      </span>
-                    </a>
-                  ) : (
-                    <Failure failure={run.failure} />
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Runs runs={runs} base={base} />
       <h2>API</h2>
       <Copyable id="eval-id" buttonText="Copy ID" value={request.id} />
     </>
   );
 }
+
+const Runs = ({ runs, base }: { runs: EvalRequest["runs"]; base: string }) => (
+  <div class="scroll-area">
+    <table class="list run-list">
+      <TableHead labels={["Status", "Run", "Agent", "Result"]} />
+      <tbody>
+        {runs.map((run, i) => (
+          <tr key={run.runId}>
+            <td>
+              <Status status={run.status} />
+            </td>
+            <td>
+              <a href={`${base}/runs/${run.runId}`}>Run {i + 1}</a>
+            </td>
+            <td class="soft">{agentLabel(run.agent)}</td>
+            <td>
+              {run.report ? (
+                <a class="result" href={`${base}/reports/${run.report.slug}`}>
+                  <GradeMark grade={run.report.grade} />
+                  <span>
+                    {scoreText(run.report)} · {outcomeLabels[run.report.outcome]}
+                  </span>
+                </a>
+              ) : (
+                <Failure failure={run.failure} />
+              )}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+);
 
 function Failure({ failure }: { failure: RunFailure | null }) {
   if (failure === null) return <span class="soft">–</span>;

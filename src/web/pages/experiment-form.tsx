@@ -100,60 +100,9 @@ export function NewExperimentPage(props: Props) {
             hint="Variables without a value have the default value of their prompt."
             rows={2}
           />
-          <h2>Context</h2>
-          {archives.length > 0 && (
-            <SchemaField
-              name="skillsArchive"
-              label="Arm +skill: archive with skills"
-              options={[["", "None"], ...archives]}
-            />
-          )}
-          <SchemaField
-            name="mcpUrl"
-            label="Arm +MCP: URL of an MCP server"
-            hint="With skills too, there is also an arm with both."
-            placeholder="https://mcp.acme.example/mcp"
-          />
-          <CheckField name="bare">Leave the prompts’ own skills and MCP servers out of the base</CheckField>
-          {tags.length > 0 && <LabelFields tags={tags} />}
-          <h2>Docs</h2>
-          <SchemaField
-            name="llmsTxtOf"
-            label="Arm no llms.txt: hide the llms.txt of these docs"
-            placeholder="https://docs.acme.example/"
-          />
-          <SchemaField
-            name="hidden"
-            label="Arm hidden: URLs that the agent does not find, one per line"
-            hint="Exact, with * at the end for all that begin like this, or with #section for a part of a page."
-            rows={2}
-          />
-          <SchemaField
-            name="withoutPages"
-            label="Number of arms without a page"
-            hint="Each hides one of the pages that runs of the prompt read most, and shows whether the task needs it. In place of all other arms."
-          />
-          <SchemaField
-            name="editUrl"
-            label="Arm edited: URL of a page"
-            hint="Its text is replaced on the way to the agent. Nothing changes at your site."
-          />
-          <SchemaField name="editFind" label="Text in the source of the page" rows={2} {...foreignText} />
-          <SchemaField name="editReplacement" label="Replacement" rows={2} {...foreignText} />
-          <h2>Agent and product</h2>
-          <SchemaField
-            name="otherAgent"
-            label="Arm with another agent"
-            options={[["", "None"], ...agents.map((id) => [id, id] as const)]}
-          />
-          <SchemaField name="otherModel" label="Arm with another model" placeholder="openai/gpt-5" />
-          {providers.length > 0 && (
-            <SchemaField
-              name="competitorId"
-              label="Arm competitor: the docs of another provider"
-              options={[["", "None"], ...providers]}
-            />
-          )}
+          <ContextFields {...{ archives, tags }} />
+          <DocsFields />
+          <AgentAndProductFields {...{ agents, providers }} />
           <h2>Trust</h2>
           <CheckField name="itself" hint="In place of all arms above. 40 runs per arm make 8 gates.">
             Compare the base with itself, to learn how often a gate fails without a reason
@@ -191,6 +140,74 @@ export function NewExperimentPage(props: Props) {
     </Layout>
   );
 }
+
+/** The arms that change what the agent gets. */
+const ContextFields = ({ archives, tags }: Pick<ExperimentChoices, "archives" | "tags">) => (
+  <>
+    <h2>Context</h2>
+    {archives.length > 0 && (
+      <SchemaField name="skillsArchive" label="Arm +skill: archive with skills" options={[["", "None"], ...archives]} />
+    )}
+    <SchemaField
+      name="mcpUrl"
+      label="Arm +MCP: URL of an MCP server"
+      hint="With skills too, there is also an arm with both."
+      placeholder="https://mcp.acme.example/mcp"
+    />
+    <CheckField name="bare">Leave the prompts’ own skills and MCP servers out of the base</CheckField>
+    {tags.length > 0 && <LabelFields tags={tags} />}
+  </>
+);
+
+/** The arms that change what the agent finds in the docs. */
+const DocsFields = () => (
+  <>
+    <h2>Docs</h2>
+    <SchemaField
+      name="llmsTxtOf"
+      label="Arm no llms.txt: hide the llms.txt of these docs"
+      placeholder="https://docs.acme.example/"
+    />
+    <SchemaField
+      name="hidden"
+      label="Arm hidden: URLs that the agent does not find, one per line"
+      hint="Exact, with * at the end for all that begin like this, or with #section for a part of a page."
+      rows={2}
+    />
+    <SchemaField
+      name="withoutPages"
+      label="Number of arms without a page"
+      hint="Each hides one of the pages that runs of the prompt read most, and shows whether the task needs it. In place of all other arms."
+    />
+    <SchemaField
+      name="editUrl"
+      label="Arm edited: URL of a page"
+      hint="Its text is replaced on the way to the agent. Nothing changes at your site."
+    />
+    <SchemaField name="editFind" label="Text in the source of the page" rows={2} {...foreignText} />
+    <SchemaField name="editReplacement" label="Replacement" rows={2} {...foreignText} />
+  </>
+);
+
+/** The arms with another agent, model or product. */
+const AgentAndProductFields = ({ agents, providers }: Pick<ExperimentChoices, "agents" | "providers">) => (
+  <>
+    <h2>Agent and product</h2>
+    <SchemaField
+      name="otherAgent"
+      label="Arm with another agent"
+      options={[["", "None"], ...agents.map((id) => [id, id] as const)]}
+    />
+    <SchemaField name="otherModel" label="Arm with another model" placeholder="openai/gpt-5" />
+    {providers.length > 0 && (
+      <SchemaField
+        name="competitorId"
+        label="Arm competitor: the docs of another provider"
+        options={[["", "None"], ...providers]}
+      />
+    )}
+  </>
+);
 
 /** Which prompts should make agents use the skill or server, and which should not. */
 const LabelFields = ({ tags }: { tags: string[] }) => {

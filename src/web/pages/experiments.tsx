@@ -245,6 +245,7 @@ const Arms = ({ experiment: { arms, analysis } }: { experiment: Experiment }) =>
 
 const PromptContrasts = ({ contrast, titles, base }: ContrastProps) => (
   <List label={`Prompts with ${contrast.arm}`} isStacked labels={["Prompt"]} numbers={["Score", "Goal reached"]}>
+    {/* The texts are those of a contrast over all prompts, here of one prompt alone. */}
     {contrast.prompts.map(({ promptId, contrast: overall }) => (
       <tr key={promptId}>
         <th scope="row" {...foreignText}>
@@ -264,6 +265,7 @@ const PromptContrasts = ({ contrast, titles, base }: ContrastProps) => (
 /** Friction points that some arms met more often than others. */
 const ArmFriction = ({ experiment: { friction, arms, analysis }, base }: { experiment: Experiment; base: string }) => {
   const differing = friction.filter(({ runs }) => Math.max(...runs) > Math.min(...runs));
+  const runsOfArms = analysis.arms.map(({ n, contaminated }) => n + contaminated);
   if (differing.length === 0) return null;
   return (
     <>
@@ -278,7 +280,7 @@ const ArmFriction = ({ experiment: { friction, arms, analysis }, base }: { exper
             </th>
             {runs.map((n, i) => (
               <td key={arms[i]?.name} class="number" data-label={arms[i]?.name}>
-                {n} of {(analysis.arms[i]?.n ?? 0) + (analysis.arms[i]?.contaminated ?? 0)}
+                {n} of {runsOfArms[i] ?? 0}
               </td>
             ))}
           </tr>

@@ -83,58 +83,67 @@ export function FrictionPointPage({ site, site: { base }, viewer, friction, scop
           {quote}
         </blockquote>
       )}
-      {friction.field.length > 0 && (
-        <section>
-          <h2>
-            Reported from the field <span class="pill">unverified</span>
-          </h2>
-          <ul>
-            {friction.field.map(({ id, title, reports, lastReportedAt }) => (
-              <li key={id}>
-                <a href={`${base}/friction/field/${id}`}>{title}</a>{" "}
-                <span class="muted">
-                  {count(reports, "report")}, last <Time at={lastReportedAt} />
-                </span>
-              </li>
-            ))}
-          </ul>
-        </section>
-      )}
+      {friction.field.length > 0 && <FieldReports base={base} reports={friction.field} />}
       {friction.prompts.map(({ promptId, state, since, evaluations }) => (
-        <section key={promptId}>
-          <h2>
-            {nameOf(prompts, promptId)} <State state={state} />
-          </h2>
-          <p class="muted">
-            Seen in {since.met} of {since.of} runs since it first appeared
-            {since.missed > 0 && `; not in the last ${since.missed}`}.
-          </p>
-          <OccurrenceChart evaluations={evaluations} />
-          <List
-            label="Evaluations"
-            isStacked
-            labels={["Evaluation"]}
-            numbers={["Runs that reached this page", "Occurrences"]}
-          >
-            {evaluations.toReversed().map(({ evalRequestId, at, met, of }) => (
-              <tr key={evalRequestId}>
-                <th scope="row" class="when">
-                  <Time at={at} />
-                </th>
-                <td class="number" data-label="Runs that reached this page">
-                  {of}
-                </td>
-                <td class="number" data-label="Occurrences">
-                  {met}
-                </td>
-              </tr>
-            ))}
-          </List>
-        </section>
+        <PromptHistory key={promptId} {...{ state, since, evaluations }} name={nameOf(prompts, promptId)} />
       ))}
     </Layout>
   );
 }
+
+const FieldReports = ({ base, reports }: { base: string; reports: FrictionDetail["field"] }) => (
+  <section>
+    <h2>
+      Reported from the field <span class="pill">unverified</span>
+    </h2>
+    <ul>
+      {reports.map(({ id, title, reports: total, lastReportedAt }) => (
+        <li key={id}>
+          <a href={`${base}/friction/field/${id}`}>{title}</a>{" "}
+          <span class="muted">
+            {count(total, "report")}, last <Time at={lastReportedAt} />
+          </span>
+        </li>
+      ))}
+    </ul>
+  </section>
+);
+
+type HistoryProps = Omit<FrictionDetail["prompts"][number], "promptId"> & { name: string };
+
+/** In which evaluations of a prompt the friction point occurred. `name`: of the prompt. */
+const PromptHistory = ({ name, state, since, evaluations }: HistoryProps) => (
+  <section>
+    <h2>
+      {name} <State state={state} />
+    </h2>
+    <p class="muted">
+      Seen in {since.met} of {since.of} runs since it first appeared
+      {since.missed > 0 && `; not in the last ${since.missed}`}.
+    </p>
+    <OccurrenceChart evaluations={evaluations} />
+    <List
+      label="Evaluations"
+      isStacked
+      labels={["Evaluation"]}
+      numbers={["Runs that reached this page", "Occurrences"]}
+    >
+      {evaluations.toReversed().map(({ evalRequestId, at, met, of }) => (
+        <tr key={evalRequestId}>
+          <th scope="row" class="when">
+            <Time at={at} />
+          </th>
+          <td class="number" data-label="Runs that reached this page">
+            {of}
+          </td>
+          <td class="number" data-label="Occurrences">
+            {met}
+          </td>
+        </tr>
+      ))}
+    </List>
+  </section>
+);
 
 type Evaluation = FrictionDetail["prompts"][number]["evaluations"][number];
 
@@ -146,13 +155,16 @@ function barClass(share: number | null): string {
 
 /** One bar per evaluation, oldest first: the share of runs with this issue among those that reached the page. */
 function OccurrenceChart({ evaluations }: { evaluations: Evaluation[] }) {
+  // In SVG units. `edge`: above and below the bars.
   const [step, gap, height, edge] = [18, 4, 44, 2];
   const [barWidth, barHeight] = [step - gap, height - 2 * edge];
   const width = Math.max(1, evaluations.length) * step;
   const shares = evaluations.map(({ met, of }) => (of === 0 ? null : met / of));
-  const label = `Share of runs with this issue by evaluation, oldest first: ${shares.map((share) => (share === null ? "page not reached" : `${Math.round(share * 100)}%`)).join(", ")}`;
+  const shareTexts = shares.map((share) => (share === null ? "page not reached" : `${Math.round(share * 100)}%`));
+  const label = `Share of runs with this issue by evaluation, oldest first: ${shareTexts.join(", ")}`;
   const toTime = useTime();
-  const [first, last] = [evaluations[0], evaluations.at(-1)].map((each) => each && toTime(each.at).slice(0, 10));
+  const dayOf = (evaluation: Evaluation | undefined) => evaluation && toTime(evaluation.at).slice(0, 10);
+  const [first, last] = [dayOf(evaluations[0]), dayOf(evaluations.at(-1))];
   return (
     <figure class="occurrences">
       <svg viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img">

@@ -91,51 +91,7 @@ export function KeysPage({ keys, sort, createdBy, creators, formerKeys, nextId, 
       {keys.length === 0 ? (
         <p class="muted">No API keys yet. Create one for CI, scripts or MCP clients.</p>
       ) : (
-        <List
-          label="API keys"
-          isStacked
-          labels={[
-            { label: "Name", sort: "name" },
-            "Key",
-            "Scopes",
-            { label: "Created by", sort: "creator" },
-            { label: "Last used", sort: "used", largestFirst: true },
-            { label: "Expires", sort: "expires" },
-          ]}
-          numbers={mayChange ? ["Actions"] : []}
-          sorting={toSorting(`${base}/settings/keys`, { sort, createdBy }, "-created")}
-        >
-          {keys.map((key) => (
-            <tr key={key.id} class={isInactive(key, now) ? "inactive" : undefined}>
-              <th scope="row">{key.name}</th>
-              <td data-label="Key">
-                <code>{key.display}</code>
-              </td>
-              <td data-label="Scopes">
-                {key.scopes?.join(", ") ?? "All except operate and audit"}
-                {key.usesCompatibilityMode && ", compatibility mode"}
-              </td>
-              <td data-label="Created by">
-                <CreatorName apiKey={key} />
-              </td>
-              <td class="when" data-label="Last used">
-                {key.lastUsedAt ? <Time at={key.lastUsedAt} /> : "Never"}
-              </td>
-              <td class="when" data-label="Expires">
-                <Expiry apiKey={key} now={now} />
-              </td>
-              {mayChange && (
-                <td class="number">
-                  {!isInactive(key, now) && (
-                    <DangerButton action={`${base}/settings/keys/${key.id}/revoke`} label={`Revoke ${key.name}`}>
-                      Revoke
-                    </DangerButton>
-                  )}
-                </td>
-              )}
-            </tr>
-          ))}
-        </List>
+        <KeyTable {...{ base, keys, sort, createdBy, now, mayChange }} />
       )}
       {mayChange ? (
         <SchemaForm
@@ -159,6 +115,56 @@ export function KeysPage({ keys, sort, createdBy, creators, formerKeys, nextId, 
     </SettingsFrame>
   );
 }
+
+type TableProps = Pick<Props, "keys" | "sort" | "createdBy" | "now" | "mayChange"> & { base: string };
+
+const KeyTable = ({ base, keys, sort, createdBy, now, mayChange }: TableProps) => (
+  <List
+    label="API keys"
+    isStacked
+    labels={[
+      { label: "Name", sort: "name" },
+      "Key",
+      "Scopes",
+      { label: "Created by", sort: "creator" },
+      { label: "Last used", sort: "used", largestFirst: true },
+      { label: "Expires", sort: "expires" },
+    ]}
+    numbers={mayChange ? ["Actions"] : []}
+    sorting={toSorting(`${base}/settings/keys`, { sort, createdBy }, "-created")}
+  >
+    {keys.map((key) => (
+      <tr key={key.id} class={isInactive(key, now) ? "inactive" : undefined}>
+        <th scope="row">{key.name}</th>
+        <td data-label="Key">
+          <code>{key.display}</code>
+        </td>
+        <td data-label="Scopes">
+          {key.scopes?.join(", ") ?? "All except operate and audit"}
+          {key.usesCompatibilityMode && ", compatibility mode"}
+        </td>
+        <td data-label="Created by">
+          <CreatorName apiKey={key} />
+        </td>
+        <td class="when" data-label="Last used">
+          {key.lastUsedAt ? <Time at={key.lastUsedAt} /> : "Never"}
+        </td>
+        <td class="when" data-label="Expires">
+          <Expiry apiKey={key} now={now} />
+        </td>
+        {mayChange && (
+          <td class="number">
+            {!isInactive(key, now) && (
+              <DangerButton action={`${base}/settings/keys/${key.id}/revoke`} label={`Revoke ${key.name}`}>
+                Revoke
+              </DangerButton>
+            )}
+          </td>
+        )}
+      </tr>
+    ))}
+  </List>
+);
 
 /** The keys of people who left, and a button that revokes all of them. */
 const FormerKeys = ({ base, keys, mayChange }: { base: string; keys: ApiKey[]; mayChange: boolean }) => (

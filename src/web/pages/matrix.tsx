@@ -33,7 +33,7 @@ const standingHints: Record<Standing, string | undefined> = {
 /** The results of agents on prompts, side by side. */
 export function MatrixPage({ site, site: { base }, viewer, matrix, query, tags, offset, perPage }: Props) {
   const here = `${base}/matrix`;
-  const { agents, prompts, total, since, until, unfinished } = matrix;
+  const { agents, total, since, until, unfinished } = matrix;
   const { evalRequestId, promptId } = query;
   const toExport = (format: string) => toHref(`${here}/export`, { ...query, format });
   const toPage = (at: number) => toHref(here, { ...query, offset: at });
@@ -83,69 +83,71 @@ export function MatrixPage({ site, site: { base }, viewer, matrix, query, tags, 
               Ranges are 95% confidence intervals. Agents are tied unless one leads by {threshold} points or more and
               the difference is significant.
             </p>
-            <ScrollArea label="Agents side by side">
-              <table class="list stacked matrix">
-                <thead>
-                  <tr>
-                    <th scope="col">Prompt</th>
-                    {agents.map(({ agent, model }) => (
-                      <th key={`${agent} ${model}`} scope="col">
-                        {agent}
-                        {model !== null && <small>{model}</small>}
-                      </th>
-                    ))}
-                  </tr>
-                </thead>
-                <tbody>
-                  <tr class="summary">
-                    <th scope="row">
-                      All prompts <small>{count(total, "prompt")}, each counts equally</small>
-                    </th>
-                    {agents.map((each) => (
-                      <td key={nameOf(each)} data-label={nameOf(each)} data-standing={each.results.standing}>
-                        <Results results={each.results} />
-                        <Coverage {...each} total={total} />
-                      </td>
-                    ))}
-                  </tr>
-                  {prompts.map(({ promptId, title, cells }) => (
-                    <tr key={promptId}>
-                      <th scope="row" {...foreignText}>
-                        <a class="plain" href={`${base}/prompts/${promptId}`}>
-                          {oneLine(title, 80)}
-                        </a>
-                      </th>
-                      {cells.map((cell, i) => (
-                        <td key={i} data-label={nameOf(agents[i])} data-standing={cell?.standing}>
-                          {cell === null ? (
-                            <span class="soft">No runs</span>
-                          ) : (
-                            <Results
-                              results={cell}
-                              runsHref={
-                                evalRequestId === undefined
-                                  ? toHref(`${base}/runs`, {
-                                      promptId,
-                                      agent: agents[i]?.agent,
-                                      model: agents[i]?.model ?? noModel,
-                                    })
-                                  : `${base}/evals/${evalRequestId}`
-                              }
-                            />
-                          )}
-                        </td>
-                      ))}
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </ScrollArea>
+            <MatrixTable {...{ base, matrix, evalRequestId }} />
             <Pager links={offsetLinks({ offset, perPage, total, toPage })} />
             <Pairs matrix={matrix} />
           </>
         )}
       </div>
     </Layout>
+  );
+}
+
+type TableProps = { base: string; matrix: Matrix; evalRequestId: string | undefined };
+
+/** A row per prompt and a column per agent, after a row for all prompts. */
+function MatrixTable({ base, matrix: { agents, prompts, total }, evalRequestId }: TableProps) {
+  const toRunsHref = (promptId: string, agent: MatrixAgent | undefined) =>
+    evalRequestId === undefined
+      ? toHref(`${base}/runs`, { promptId, agent: agent?.agent, model: agent?.model ?? noModel })
+      : `${base}/evals/${evalRequestId}`;
+  return (
+    <ScrollArea label="Agents side by side">
+      <table class="list stacked matrix">
+        <thead>
+          <tr>
+            <th scope="col">Prompt</th>
+            {agents.map(({ agent, model }) => (
+              <th key={`${agent} ${model}`} scope="col">
+                {agent}
+                {model !== null && <small>{model}</small>}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          <tr class="summary">
+            <th scope="row">
+              All prompts <small>{count(total, "prompt")}, each counts equally</small>
+            </th>
+            {agents.map((each) => (
+              <td key={nameOf(each)} data-label={nameOf(each)} data-standing={each.results.standing}>
+                <Results results={each.results} />
+                <Coverage {...each} total={total} />
+              </td>
+            ))}
+          </tr>
+          {prompts.map(({ promptId, title, cells }) => (
+            <tr key={promptId}>
+              <th scope="row" {...foreignText}>
+                <a class="plain" href={`${base}/prompts/${promptId}`}>
+                  {oneLine(title, 80)}
+                </a>
+              </th>
+              {cells.map((cell, i) => (
+                <td key={i} data-label={nameOf(agents[i])} data-standing={cell?.standing}>
+                  {cell === null ? (
+                    <span class="soft">No runs</span>
+                  ) : (
+                    <Results results={cell} runsHref={toRunsHref(promptId, agents[i])} />
+                  )}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </ScrollArea>
   );
 }
 
@@ -195,13 +197,15 @@ function Results({ results, runsHref }: { results: Cell; runsHref?: string }) {
 }
 
 /** "(72.1 to 81.0)"; null without an interval, or if both ends read the same. */
-const rangeText = (
+function rangeText(
   interval: { low: number | null; high: number | null } | null,
   format: (value: number) => string,
-): string | null =>
-  interval === null || interval.low === null || interval.high === null || format(interval.low) === format(interval.high)
-    ? null
-    : `(${format(interval.low)} to ${format(interval.high)})`;
+): string | null {
+  const { low, high } = interval ?? { low: null, high: null };
+  if (low === null || high === null) return null;
+  const [lowText, highText] = [format(low), format(high)];
+  return lowText === highText ? null : `(${lowText} to ${highText})`;
+}
 
 const Pairs = ({ matrix: { pairs, agents } }: { matrix: Matrix }) =>
   pairs.length === 0 ? null : (

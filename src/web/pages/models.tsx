@@ -77,63 +77,82 @@ export function ModelsPage({ providers, judgeModels, config, logins, ...frame }:
           which encrypts them. Generate one with <code>openssl rand -base64 32</code>.
         </p>
       )}
-      {providers.map(({ provider, source, key, baseUrl }) => (
-        <section key={provider} class="card">
-          <h3>{providerNames[provider]}</h3>
-          <p>
-            {source === "none" && "No API key."}
-            {source === "environment" && (
-              <>
-                Server key from <code>{providerVariables[provider].key}</code> ({key}).
-              </>
-            )}
-            {source === "organization" && <>Organization key ({key}).</>}{" "}
-            {baseUrl && (
-              <>
-                Requests go to <code>{baseUrl}</code>.
-              </>
-            )}
-          </p>
-          {mayChange && canStore && (
-            <details open={typedValues?.get("provider") === provider}>
-              <summary>{source === "organization" ? "Replace or remove" : "Set organization key"}</summary>
-              <SchemaForm
-                schema={ModelKey}
-                {...(typedValues?.get("provider") === provider
-                  ? { values: typedValues, formError }
-                  : { values: new URLSearchParams() })}
-                prefix={`${provider}-`}
-                action={`${base}/settings/models`}
-              >
-                <input type="hidden" name="provider" value={provider} />
-                <SchemaField
-                  name="key"
-                  label="API key"
-                  hint="Encrypted at rest and never shown again."
-                  type="password"
-                  autocomplete="off"
-                  value=""
-                  required={provider !== "openai-compatible"}
-                />
-                <SchemaField
-                  name="baseUrl"
-                  label="Base URL"
-                  placeholder={providerVariables[provider].fallback ?? "http://127.0.0.1:11434/v1"}
-                  required={providerVariables[provider].fallback === null}
-                />
-                <Submit>Save key</Submit>
-              </SchemaForm>
-              {source === "organization" && (
-                <DangerButton action={`${base}/settings/models/forget`} name="provider" value={provider}>
-                  Remove key
-                </DangerButton>
-              )}
-            </details>
-          )}
-        </section>
+      {providers.map((keySource) => (
+        <ProviderCard
+          key={keySource.provider}
+          {...{ base, keySource, typedValues, formError }}
+          mayStore={mayChange && canStore}
+        />
       ))}
       <AgentLogins {...{ base, mayChange, ...logins }} values={typedValues} />
       {!mayChange && <p class="muted">Only admins and owners can change model keys and logins.</p>}
     </SettingsFrame>
+  );
+}
+
+type CardProps = Pick<Props, "typedValues" | "formError"> & { base: string; keySource: ModelSource; mayStore: boolean };
+
+/** The API key of a model provider, and the form to set it. */
+function ProviderCard({
+  base,
+  keySource: { provider, source, key, baseUrl },
+  mayStore,
+  typedValues,
+  formError,
+}: CardProps) {
+  const rejectedValues = typedValues?.get("provider") === provider ? typedValues : undefined;
+  return (
+    <section class="card">
+      <h3>{providerNames[provider]}</h3>
+      <p>
+        {source === "none" && "No API key."}
+        {source === "environment" && (
+          <>
+            Server key from <code>{providerVariables[provider].key}</code> ({key}).
+          </>
+        )}
+        {source === "organization" && <>Organization key ({key}).</>}{" "}
+        {baseUrl && (
+          <>
+            Requests go to <code>{baseUrl}</code>.
+          </>
+        )}
+      </p>
+      {mayStore && (
+        <details open={rejectedValues !== undefined}>
+          <summary>{source === "organization" ? "Replace or remove" : "Set organization key"}</summary>
+          <SchemaForm
+            schema={ModelKey}
+            values={rejectedValues ?? new URLSearchParams()}
+            formError={rejectedValues && formError}
+            prefix={`${provider}-`}
+            action={`${base}/settings/models`}
+          >
+            <input type="hidden" name="provider" value={provider} />
+            <SchemaField
+              name="key"
+              label="API key"
+              hint="Encrypted at rest and never shown again."
+              type="password"
+              autocomplete="off"
+              value=""
+              required={provider !== "openai-compatible"}
+            />
+            <SchemaField
+              name="baseUrl"
+              label="Base URL"
+              placeholder={providerVariables[provider].fallback ?? "http://127.0.0.1:11434/v1"}
+              required={providerVariables[provider].fallback === null}
+            />
+            <Submit>Save key</Submit>
+          </SchemaForm>
+          {source === "organization" && (
+            <DangerButton action={`${base}/settings/models/forget`} name="provider" value={provider}>
+              Remove key
+            </DangerButton>
+          )}
+        </details>
+      )}
+    </section>
   );
 }

@@ -27,6 +27,7 @@ import {
 } from "../components/schema-form.tsx";
 import { type Difference, frequencyPresets, PromptForm, timedFrequencies } from "../prompt-form.ts";
 import { catchUpLabels, overlapLabels } from "../schedule-labels.ts";
+import type { Site } from "../site.ts";
 import type { PageProps } from "../viewer.ts";
 
 /** Whether the schedule of a form has another policy than the default. */
@@ -81,20 +82,25 @@ const Conflicts = ({ conflicts }: { conflicts: Difference[] }) => (
   </section>
 );
 
+/** Attributes of a field from which others are derived: a change updates them. */
+const toUpdateAttributes = (site: Site) => ({
+  "hx-post": `${site.base}/prompts/derived-fields`,
+  "hx-trigger": "input changed delay:300ms",
+  "hx-target": "#derived-fields",
+  "hx-swap": "innerMorph",
+  "hx-include": "closest form",
+  // Leaves out the files.
+  "hx-encoding": "application/x-www-form-urlencoded",
+});
+
+type UpdateProps = { updateDerivedFields: ReturnType<typeof toUpdateAttributes> };
+
 /** Form to create or edit a prompt, with errors next to their fields. */
 export function PromptFormPage(props: Props) {
   const { site, viewer, prompt, id, query, values, hasWorkers, formError, conflicts = [] } = props;
   const path = prompt ? `/prompts/${prompt.id}/edit` : "/prompts/new";
   const action = site.base + (prompt ? `/prompts/${prompt.id}/edit` : "/prompts") + query;
-  const updateDerivedFields = {
-    "hx-post": `${site.base}/prompts/derived-fields`,
-    "hx-trigger": "input changed delay:300ms",
-    "hx-target": "#derived-fields",
-    "hx-swap": "innerMorph",
-    "hx-include": "closest form",
-    // Leaves out the files.
-    "hx-encoding": "application/x-www-form-urlencoded",
-  };
+  const updateDerivedFields = toUpdateAttributes(site);
   return (
     <Layout
       {...{ site, viewer }}
@@ -121,96 +127,9 @@ export function PromptFormPage(props: Props) {
       >
         <input type="hidden" name="id" value={id} />
         {prompt && <input type="hidden" name="seen" value={prompt.seen} />}
+        <TaskFields updateDerivedFields={updateDerivedFields} />
         <div>
-          <SchemaField
-            name="docsUrl"
-            label="Docs URL"
-            hint="Where the agent starts. Leave it blank if you choose a provider that has one."
-            placeholder="https://docs.acme.example/"
-          />
-          <SchemaField name="title" label="Title" hint="Shown in lists and reports." placeholder="First query" />
-          <SchemaField
-            name="text"
-            label="Task"
-            hint={
-              <>
-                What a developer would ask the agent to do. Write <code>{"{{name}}"}</code> for a variable.
-              </>
-            }
-            rows={8}
-            required
-            placeholder="Run a query with the {{language}} SDK and print its rows."
-            {...updateDerivedFields}
-          />
-          <SchemaField
-            name="endGoal"
-            label="End goal"
-            hint="What must be true when the agent is done. The judge checks each part separately."
-            rows={4}
-            placeholder="The SDK was installed. The rows of the query were printed."
-            {...updateDerivedFields}
-          />
-          <SchemaField
-            name="wordings"
-            label="Other wordings of the end goal"
-            hint="One per line. The explorer compares what each of them finds in the docs."
-            rows={3}
-            placeholder="The results of a database query were displayed."
-          />
-          <Urls />
-          <Checks />
-        </div>
-        <div>
-          <fieldset>
-            <legend>Schedule</legend>
-            <SchemaField
-              name="frequency"
-              label="Frequency"
-              options={[
-                ["", "Manual"],
-                ...frequencyPresets.map((preset) => [preset, capitalize(preset)] as const),
-                ...Object.entries(timedFrequencies),
-                ["cron", "Custom (cron)"],
-              ]}
-              {...updateDerivedFields}
-              hx-trigger="change"
-            />
-            <div class="time-of-day columns">
-              <div class="weekday">
-                <SchemaField
-                  name="weekday"
-                  label="Day"
-                  options={weekdaysFromMonday.map((day) => [day, capitalize(day)] as const)}
-                  {...updateDerivedFields}
-                  hx-trigger="change"
-                />
-              </div>
-              <SchemaField name="time" label="Time" type="time" {...updateDerivedFields} hx-trigger="change" />
-            </div>
-            <div class="cron">
-              <SchemaField
-                name="cron"
-                label="Cron expression"
-                hint="Minute, hour, day of month, month, day of week. Used when the frequency is Custom (cron)."
-                placeholder="0 6 * * 1-5"
-                {...updateDerivedFields}
-              />
-            </div>
-            <SchemaField
-              name="runsPerEval"
-              label="Runs per evaluation"
-              hint="Use 4 or more to get statistically meaningful comparisons."
-              placeholder="1"
-            />
-            <details class="more" open={hasPolicy(values)}>
-              <summary>Downtime and overlaps</summary>
-              <SchemaField name="catchUp" label="If the service misses an evaluation" options={catchUpLabels} />
-              <div class="catch-up-hours">
-                <SchemaField name="catchUpHours" label="Hours" placeholder="24" />
-              </div>
-              <SchemaField name="overlap" label="If the previous evaluation is still running" options={overlapLabels} />
-            </details>
-          </fieldset>
+          <ScheduleFields {...{ values, updateDerivedFields }} />
           <div id="derived-fields" aria-live="polite">
             <DerivedFields
               {...{ values, derived: props.derived }}
@@ -252,6 +171,103 @@ export function PromptFormPage(props: Props) {
     </Layout>
   );
 }
+
+/** The task, its end goal, its URLs and its success checks. */
+const TaskFields = ({ updateDerivedFields }: UpdateProps) => (
+  <div>
+    <SchemaField
+      name="docsUrl"
+      label="Docs URL"
+      hint="Where the agent starts. Leave it blank if you choose a provider that has one."
+      placeholder="https://docs.acme.example/"
+    />
+    <SchemaField name="title" label="Title" hint="Shown in lists and reports." placeholder="First query" />
+    <SchemaField
+      name="text"
+      label="Task"
+      hint={
+        <>
+          What a developer would ask the agent to do. Write <code>{"{{name}}"}</code> for a variable.
+        </>
+      }
+      rows={8}
+      required
+      placeholder="Run a query with the {{language}} SDK and print its rows."
+      {...updateDerivedFields}
+    />
+    <SchemaField
+      name="endGoal"
+      label="End goal"
+      hint="What must be true when the agent is done. The judge checks each part separately."
+      rows={4}
+      placeholder="The SDK was installed. The rows of the query were printed."
+      {...updateDerivedFields}
+    />
+    <SchemaField
+      name="wordings"
+      label="Other wordings of the end goal"
+      hint="One per line. The explorer compares what each of them finds in the docs."
+      rows={3}
+      placeholder="The results of a database query were displayed."
+    />
+    <Urls />
+    <Checks />
+  </div>
+);
+
+/** When a prompt runs, how often, and what happens if it can't. */
+const ScheduleFields = ({ values, updateDerivedFields }: UpdateProps & Pick<Props, "values">) => (
+  <fieldset>
+    <legend>Schedule</legend>
+    <SchemaField
+      name="frequency"
+      label="Frequency"
+      options={[
+        ["", "Manual"],
+        ...frequencyPresets.map((preset) => [preset, capitalize(preset)] as const),
+        ...Object.entries(timedFrequencies),
+        ["cron", "Custom (cron)"],
+      ]}
+      {...updateDerivedFields}
+      hx-trigger="change"
+    />
+    <div class="time-of-day columns">
+      <div class="weekday">
+        <SchemaField
+          name="weekday"
+          label="Day"
+          options={weekdaysFromMonday.map((day) => [day, capitalize(day)] as const)}
+          {...updateDerivedFields}
+          hx-trigger="change"
+        />
+      </div>
+      <SchemaField name="time" label="Time" type="time" {...updateDerivedFields} hx-trigger="change" />
+    </div>
+    <div class="cron">
+      <SchemaField
+        name="cron"
+        label="Cron expression"
+        hint="Minute, hour, day of month, month, day of week. Used when the frequency is Custom (cron)."
+        placeholder="0 6 * * 1-5"
+        {...updateDerivedFields}
+      />
+    </div>
+    <SchemaField
+      name="runsPerEval"
+      label="Runs per evaluation"
+      hint="Use 4 or more to get statistically meaningful comparisons."
+      placeholder="1"
+    />
+    <details class="more" open={hasPolicy(values)}>
+      <summary>Downtime and overlaps</summary>
+      <SchemaField name="catchUp" label="If the service misses an evaluation" options={catchUpLabels} />
+      <div class="catch-up-hours">
+        <SchemaField name="catchUpHours" label="Hours" placeholder="24" />
+      </div>
+      <SchemaField name="overlap" label="If the previous evaluation is still running" options={overlapLabels} />
+    </details>
+  </fieldset>
+);
 
 function AgentAndTarget({ providers, agents, defaultAgent, modelHint }: Props) {
   const unavailable = agents.filter(({ objection }) => objection !== null);

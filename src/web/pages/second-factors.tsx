@@ -185,11 +185,12 @@ export function BackupCodesPage({ site, viewer, codes, isNew }: PageProps & { co
 /** A text as a QR code. Cameras need a light background, also on dark pages. */
 function QrCode({ text, label }: { text: string; label: string }) {
   const { size, data } = loadQrCodes().encode(text, { border: 3 });
-  const path = data.flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? [`M${x} ${y}h1v1h-1z`] : []))).join("");
+  // A square of 1 × 1 for each dark module of the code.
+  const squares = data.flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? [`M${x} ${y}h1v1h-1z`] : [])));
   return (
     <svg class="qr-code" viewBox={`0 0 ${size} ${size}`} role="img" aria-label={label} shape-rendering="crispEdges">
       <rect width={size} height={size} fill="#fff" />
-      <path d={path} fill="#000" />
+      <path d={squares.join("")} fill="#000" />
     </svg>
   );
 }

@@ -178,6 +178,7 @@ const minScaleUsd = 0.01;
 
 /** The days of a month (such as 2026-11) as bars, with the highest amount. The table below has the same values. */
 function DayChart({ month, days }: { month: string; days: SpendingRow[] }) {
+  // In SVG units. `top` and `bottom`: the space for labels.
   const [width, height, top, bottom] = [620, 128, 26, 26];
   const [dayWidth, barWidth] = [20, 14];
   // Keeps the label of a bar at an edge within the chart.
@@ -187,7 +188,7 @@ function DayChart({ month, days }: { month: string; days: SpendingRow[] }) {
   const label = `Spending per day. ${highestDay ? `Most on ${highestDay.name}: ${dollars(highestDay.spentUsd)}.` : ""}`;
   const lastDay = Temporal.PlainYearMonth.from(month).daysInMonth;
   const x = (day: number) => (day - 1) * dayWidth;
-  const dayOf = ({ key }: SpendingRow) => Number(key.slice(8));
+  const dayOf = ({ key }: SpendingRow) => Number(key.slice("2026-11-".length));
   return (
     <svg class="day-chart" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>
       {days.map((row) => {

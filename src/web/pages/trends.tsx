@@ -154,6 +154,21 @@ const ChangeCauses = ({ base, side }: { base: string; side: ChangeSides | undefi
     </ul>
   );
 
+type Change = Trends["changes"][number];
+
+/** "fell from 82 to 74 (−8)" for a score, "1.2 → 1.3" for anything else. */
+function describeChange({ from, to, delta }: Change): string {
+  if (delta === null) return `${from} → ${to}`;
+  const points = withMinus(`${delta.value > 0 ? "+" : ""}${delta.value}`);
+  return `${delta.value < 0 ? "fell" : "rose"} from ${from} to ${to} (${points})`;
+}
+
+/** The confidence interval, if there is one, and how likely chance alone explains the change. */
+const describeCertainty = (delta: Change["delta"], p: number): string =>
+  delta === null || delta.low === delta.high
+    ? pWords(p)
+    : withMinus(`95% CI ${delta.low} to ${delta.high}, ${pWords(p)}`);
+
 type ChangesProps = { base: string; changes: Trends["changes"]; sides: Map<string, ChangeSides> };
 
 const Changes = ({ base, changes, sides }: ChangesProps) =>
@@ -166,25 +181,11 @@ const Changes = ({ base, changes, sides }: ChangesProps) =>
             <strong>
               <Day at={change.at} />: {change.what}
             </strong>{" "}
-            {change.delta === null ? (
-              `${change.from} → ${change.to}`
-            ) : (
-              <>
-                {change.delta.value < 0 ? "fell" : "rose"} from {change.from} to {change.to} (
-                {withMinus(`${change.delta.value > 0 ? "+" : ""}${change.delta.value}`)})
-              </>
-            )}
+            {describeChange(change)}
             {change.canary === "moved" && "; the canary changed too, so the model drifted"}
             {change.canary === "stayed" && "; the canary did not change, so check the docs"}
             {change.delta === null && change.note && <small> {change.note}</small>}
-            {change.p !== null && (
-              <small class="soft">
-                {" "}
-                {change.delta !== null && change.delta.low !== change.delta.high
-                  ? withMinus(`95% CI ${change.delta.low} to ${change.delta.high}, ${pWords(change.p)}`)
-                  : pWords(change.p)}
-              </small>
-            )}
+            {change.p !== null && <small class="soft"> {describeCertainty(change.delta, change.p)}</small>}
             {change.verdict?.startsWith("soft") && (
               <>
                 {" "}

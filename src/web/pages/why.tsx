@@ -29,6 +29,7 @@ export function WhyPage({ site, viewer, explanation, report, verifications, isNe
   const { base } = site;
   const { prompt, kind, agent, model, delta, low, high, since, before, after, pages } = explanation;
   const title = kind === "score_fell" ? "Why it got worse" : "Why it got better";
+  const hasInterval = low !== null && high !== null && low !== high;
   const path = `/reports/${report.slug}`;
   return (
     <Layout
@@ -44,8 +45,8 @@ export function WhyPage({ site, viewer, explanation, report, verifications, isNe
       </h1>
       <p class="lead">
         <strong class={delta < 0 ? "bad" : "good"}>{signedPoints(delta)} points</strong>
-        {low !== null && high !== null && low !== high && ` (95% CI ${signedPoints(low)} to ${signedPoints(high)})`}{" "}
-        since <Day at={since} />. {count(before.runs, "run")} before, {count(after.runs, "run")} after, with{" "}
+        {hasInterval && ` (95% CI ${signedPoints(low)} to ${signedPoints(high)})`} since <Day at={since} />.{" "}
+        {count(before.runs, "run")} before, {count(after.runs, "run")} after, with{" "}
         {[agent, model].filter(Boolean).join(" and ")}.
       </p>
       {isNewest && (
@@ -261,7 +262,10 @@ const Rest = ({ name, owner, points }: { name: string; owner: string; points: nu
 );
 
 function Evaluations({ base, explanation: { before, after } }: PartProps) {
-  const evaluations = [...before.evaluations, ...after.evaluations];
+  const evaluations = [
+    ...before.evaluations.map((each) => ({ ...each, side: "before" })),
+    ...after.evaluations.map((each) => ({ ...each, side: "after" })),
+  ];
   const points = evaluations.map(({ score, at }) => ({
     score,
     name: `${score.toFixed(1)}, ${at.slice(0, 10)}`,
@@ -277,12 +281,11 @@ function Evaluations({ base, explanation: { before, after } }: PartProps) {
       <details>
         <summary>All {evaluations.length} evaluations</summary>
         <ul>
-          {evaluations.map(({ evalRequestId, slug, score, runs, at }) => (
+          {evaluations.map(({ evalRequestId, slug, score, runs, at, side }) => (
             <li key={evalRequestId}>
               <a href={`${base}/reports/${slug}`}>{score.toFixed(1)}</a>{" "}
               <span class="soft">
-                <Day at={at} />, {count(runs, "run")},{" "}
-                {before.evaluations.some((each) => each.evalRequestId === evalRequestId) ? "before" : "after"}
+                <Day at={at} />, {count(runs, "run")}, {side}
               </span>
             </li>
           ))}
