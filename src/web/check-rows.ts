@@ -1,13 +1,16 @@
 import type { DeclaredCheck } from "../prompts/check-schema.ts";
 import { assignments } from "./form-values.ts";
 
+/** The optional inputs of a success check. `value`: JSON, or a text without quotes. */
+export const checkOptionColumns = ["method", "headers", "body", "pointer", "valueTest", "value", "env"] as const;
+
 /**
  * The inputs of a success check in the form of a prompt. `expected`: the status of a response or the exit code of a command. `invariant`: `yes`, or
- * empty. `value`: JSON, or a text without quotes.
+ * empty.
  */
 export const checkColumns = [
   ...(["target", "kind", "expected", "contains", "invariant"] as const),
-  ...(["method", "headers", "body", "pointer", "valueTest", "value", "env"] as const),
+  ...checkOptionColumns,
 ];
 
 type CheckRow = Record<(typeof checkColumns)[number], string>;
@@ -97,7 +100,8 @@ function toValue(text: string): unknown {
 }
 
 /** A text is written without quotes unless it would be read as something else. */
-const toValueText = (value: string | number | boolean | null): string =>
-  typeof value === "string" && value === value.trim() && value !== "" && toValue(value) === value
-    ? value
-    : JSON.stringify(value);
+function toValueText(value: string | number | boolean | null): string {
+  // Rows are trimmed, and an empty value stands for none.
+  const isKeptByRows = typeof value === "string" && value !== "" && value === value.trim();
+  return isKeptByRows && toValue(value) === value ? value : JSON.stringify(value);
+}

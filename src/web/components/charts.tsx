@@ -12,6 +12,7 @@ export function Sparkline({ scores, subject }: { scores: number[]; subject: stri
   const [width, height, edge] = [96, 24, 3];
   const lowest = Math.min(...scores);
   const span = Math.max(...scores) - lowest;
+  // The scores are in the middle of the scale.
   const range = Math.max(span, minScoreSpan);
   const from = lowest - (range - span) / 2;
   const x = (i: number) => edge + (i * (width - 2 * edge)) / (scores.length - 1);

@@ -1,5 +1,5 @@
 import { checkMethods } from "../../agents/task.ts";
-import { checkKinds, emptyCheckRow, valueTests } from "../check-rows.ts";
+import { checkKinds, checkOptionColumns, emptyCheckRow, valueTests } from "../check-rows.ts";
 import { rowsOf } from "../prompt-form.ts";
 import { FieldError, useForm } from "./schema-form.tsx";
 
@@ -68,8 +68,6 @@ export const Checks = () => (
   </fieldset>
 );
 
-const optionNames = ["method", "headers", "body", "pointer", "valueTest", "value", "env"] as const;
-
 /** What most checks leave out. */
 function CheckOptions({ row, number }: { row: Row; number: number }) {
   const toProps = (name: keyof Row, label: string) => ({
@@ -85,7 +83,7 @@ function CheckOptions({ row, number }: { row: Row; number: number }) {
     </label>
   );
   return (
-    <details open={optionNames.some((name) => row[name] !== "")}>
+    <details open={checkOptionColumns.some((name) => row[name] !== "")}>
       <summary>Options of check {number}</summary>
       <p class="hint">
         Method, headers, body and JSON value are for HTTP requests, environment variables for commands.

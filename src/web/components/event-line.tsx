@@ -28,17 +28,17 @@ export function EventLine({ event, isFailed, here, frictionLabels, reportUrl, fi
   const fields: Record<string, unknown> = rest;
   const eventUrl = `${here}/${seq}`;
   const { artifact } = fields as { artifact?: Artifact };
-  const file =
-    artifact && !artifact.missing && filesUrl ? { name: artifact.name, url: `${filesUrl}/${artifact.name}` } : null;
+  const hasFile = artifact && !artifact.missing && filesUrl !== null;
+  const file = hasFile ? { name: artifact.name, url: `${filesUrl}/${artifact.name}` } : null;
+  const loadWhenOpened = {
+    "hx-get": eventUrl,
+    "hx-trigger": "toggle once",
+    "hx-target": "find .whole",
+    "hx-swap": "outerHTML",
+  };
   return (
     <div class="line">
-      <details
-        id={`e${seq}`}
-        class={`event-${type}${isFailed ? " failed" : ""}`}
-        {...(isInline
-          ? {}
-          : { "hx-get": eventUrl, "hx-trigger": "toggle once", "hx-target": "find .whole", "hx-swap": "outerHTML" })}
-      >
+      <details id={`e${seq}`} class={`event-${type}${isFailed ? " failed" : ""}`} {...(isInline ? {} : loadWhenOpened)}>
         <summary>
           <span class="kind">
             {humanize(type)}

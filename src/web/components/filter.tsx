@@ -68,11 +68,14 @@ export function PeriodFields({ since, until }: { since: string | undefined; unti
   );
 }
 
+const dayLength = "2026-11-21".length;
+
 /** What a date field shows: a day as it is, and the last day before a time, with which links to earlier data end. */
-const toDateField = (time: string | undefined, dayOf: (iso: string) => string) =>
-  time === undefined || time.length <= 10 || Number.isNaN(Date.parse(time))
-    ? time
-    : dayOf(new Date(Date.parse(time) - 1).toISOString());
+function toDateField(time: string | undefined, dayOf: (iso: string) => string): string | undefined {
+  if (time === undefined || time.length <= dayLength || Number.isNaN(Date.parse(time))) return time;
+  const lastMs = Date.parse(time) - 1;
+  return dayOf(new Date(lastMs).toISOString());
+}
 
 /** Loads only the part again at each `trigger`, instead of the whole page. */
 const replacePartOn = (action: string, part: string, trigger: string) => ({

@@ -71,6 +71,7 @@ function FixCard({ fix, ...props }: Props & { fix: Recommendation }) {
   const { report, labels, base, path, session, verifications, mayDismiss } = props;
   const { id, priority, title, action, url, frictionIds, evidence, done } = fix;
   const frictions = report.frictionPoints.filter((each) => frictionIds.includes(each.id));
+  const frictionEvents = [...new Set(frictions.flatMap(({ events }) => events))].sort((a, b) => a - b);
   const gain = pointsOfFix(fix);
   const page = evidence?.url ?? url;
   const verification = done?.status === "running" ? undefined : verifications?.get(id);
@@ -96,10 +97,7 @@ function FixCard({ fix, ...props }: Props & { fix: Recommendation }) {
         {evidence && evidence.steps.length > 0 ? (
           <EvidenceSteps steps={evidence.steps} session={session} />
         ) : (
-          <EvidenceLinks
-            events={[...new Set(frictions.flatMap(({ events }) => events))].sort((a, b) => a - b)}
-            session={session}
-          />
+          <EvidenceLinks events={frictionEvents} session={session} />
         )}
         <span>
           Friction{" "}
@@ -154,7 +152,7 @@ function FixCard({ fix, ...props }: Props & { fix: Recommendation }) {
 function FrictionPills({ frictions }: { frictions: Report["frictionPoints"] }) {
   const [worst] = frictions;
   if (!worst) return null;
-  const { runs, of } = frictions.map(({ seenIn }) => seenIn).reduce((a, b) => (b.runs > a.runs ? b : a));
+  const [{ runs, of } = worst.seenIn] = frictions.map(({ seenIn }) => seenIn).toSorted((a, b) => b.runs - a.runs);
   const sumOf = (field: "lostSeconds" | "lostUsd") => frictions.reduce((sum, each) => sum + (each[field] ?? 0), 0);
   const [seconds, usd] = [sumOf("lostSeconds"), sumOf("lostUsd")];
   // Smaller losses would be shown as zero.

@@ -9,7 +9,6 @@ type Props = { gradings: Grading[]; path: string; mayPin: boolean };
 
 /** All gradings of a session, oldest first. Hidden if there is only one. */
 export function Gradings({ gradings, path, mayPin }: Props) {
-  const toTime = useTime();
   if (gradings.length < 2) return null;
   return (
     <section id="gradings">
@@ -39,42 +38,45 @@ export function Gradings({ gradings, path, mayPin }: Props) {
           "In use",
         ]}
       >
-        {gradings.map(({ id, repeat, isShown, isPinned, createdAt, methodology, judge, ...result }) => (
-          <tr key={id}>
+        {gradings.map((grading) => (
+          <tr key={grading.id}>
             <th scope="row">
-              {methodology.id} <code>{methodology.hash.slice(0, 8)}</code>
-              {repeat > 1 && <small> repeat {repeat}</small>}
+              {grading.methodology.id} <code>{grading.methodology.hash.slice(0, 8)}</code>
+              {grading.repeat > 1 && <small> repeat {grading.repeat}</small>}
             </th>
-            <td>{judge?.model ?? "None"}</td>
+            <td>{grading.judge?.model ?? "None"}</td>
             <td>
-              <GradeMark grade={result.grade} />
+              <GradeMark grade={grading.grade} />
             </td>
-            <td class="number">{scoreText(result)}</td>
-            <td>{outcomeLabels[result.outcome]}</td>
-            <td class="number">{percent(result.coverage)}</td>
+            <td class="number">{scoreText(grading)}</td>
+            <td>{outcomeLabels[grading.outcome]}</td>
+            <td class="number">{percent(grading.coverage)}</td>
             <td class="when">
-              <Time at={createdAt} />
+              <Time at={grading.createdAt} />
             </td>
             <td>
-              {isPinned && "Pinned"}
-              {!isPinned && mayPin && (
-                <form method="post" action={`${path}/grading`}>
-                  {isShown && "Yes "}
-                  <button
-                    type="submit"
-                    name="grading"
-                    value={id}
-                    aria-label={`Pin the grading of ${toTime(createdAt)}`}
-                  >
-                    Pin
-                  </button>
-                </form>
-              )}
-              {!isPinned && !mayPin && (isShown ? "Yes" : "–")}
+              <InUse {...{ grading, path, mayPin }} />
             </td>
           </tr>
         ))}
       </List>
     </section>
+  );
+}
+
+type InUseProps = Omit<Props, "gradings"> & { grading: Grading };
+
+/** Whether the report shows a grading, and the button that makes it do so. */
+function InUse({ grading: { id, isShown, isPinned, createdAt }, path, mayPin }: InUseProps) {
+  const toTime = useTime();
+  if (isPinned) return <>Pinned</>;
+  if (!mayPin) return <>{isShown ? "Yes" : "–"}</>;
+  return (
+    <form method="post" action={`${path}/grading`}>
+      {isShown && "Yes "}
+      <button type="submit" name="grading" value={id} aria-label={`Pin the grading of ${toTime(createdAt)}`}>
+        Pin
+      </button>
+    </form>
   );
 }

@@ -239,6 +239,7 @@ function failedRunsContent(
 
 function scoreContent(item: ScoreChange, base: string): LineContent {
   const { cause, delta } = item;
+  const gain = delta < 0 ? (cause?.expectedGain ?? 0) : 0;
   return {
     name: <PromptAndAgent {...item} base={base} />,
     text: <TextSince item={item} />,
@@ -246,10 +247,10 @@ function scoreContent(item: ScoreChange, base: string): LineContent {
       <>
         {shortUrl(cause.url)}
         {cause.line !== null && `, line ${cause.line}`}
-        {delta < 0 && cause.expectedGain !== null && cause.expectedGain > 0 && (
+        {gain > 0 && (
           <>
             <br />
-            Fix: {withSign(cause.expectedGain)} points
+            Fix: {withSign(gain)} points
           </>
         )}
       </>

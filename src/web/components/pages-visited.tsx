@@ -22,7 +22,7 @@ const provenanceLabels: Record<Step["provenance"], string> = {
 };
 
 const maxDepth = 6;
-/** In SVG units. `corner`: radius of the bend of an edge. */
+/** In SVG units, of which 16 are a rem. `corner`: radius of the bend of an edge. */
 const [rowHeight, indent, dotRadius, corner] = [32, 16, 5, 8];
 const column = (depth: number) => 10 + Math.min(depth, maxDepth) * indent;
 
@@ -106,6 +106,13 @@ function StepRow({ step, session }: { step: Step; session: string | null }) {
   );
 }
 
+/** "/docs/upload 404 (guessed)" */
+function describeStep({ title, url, kind, status, provenance }: Step): string {
+  const name = title ?? URL.parse(url)?.pathname ?? url;
+  const failure = kind === "missed" ? ` ${status ?? "no response"}` : "";
+  return `${name}${failure}${provenance === "guessed" ? " (guessed)" : ""}`;
+}
+
 const maxPathSteps = 8;
 
 /** The pages that the agent opened, in one line. */
@@ -113,16 +120,12 @@ export function PathTaken({ pagesVisited: { steps }, session }: Props) {
   if (steps.length === 0) return null;
   return (
     <p class="path-taken">
-      {steps.slice(0, maxPathSteps).map(({ seq, title, url, kind, status, provenance }, i) => {
-        const name = title ?? URL.parse(url)?.pathname ?? url;
-        const text = `${name}${kind === "missed" ? ` ${status ?? "no response"}` : ""}${provenance === "guessed" ? " (guessed)" : ""}`;
-        return (
-          <span key={seq} class={`step-${kind}`}>
-            {i > 0 && " → "}
-            {session === null ? text : <a href={toEventHref(session, seq)}>{text}</a>}
-          </span>
-        );
-      })}
+      {steps.slice(0, maxPathSteps).map((step, i) => (
+        <span key={step.seq} class={`step-${step.kind}`}>
+          {i > 0 && " → "}
+          {session === null ? describeStep(step) : <a href={toEventHref(session, step.seq)}>{describeStep(step)}</a>}
+        </span>
+      ))}
       {steps.length > maxPathSteps && (
         <>
           {" "}

@@ -42,8 +42,11 @@ function Value({ value, depth }: { value: unknown; depth: number }) {
   return json.includes("\n") ? <pre>{highlightJson(json)}</pre> : <code>{json}</code>;
 }
 
+const jsonString = /"(?:[^"\\]|\\.)*"/.source;
+const jsonWord = /\b(?:true|false|null)\b/.source;
+const jsonNumber = /-?\d+(?:\.\d+)?(?:e[+-]?\d+)?/.source;
 /** Strings, with the colon after those that are keys, words and numbers. */
-const tokens = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?/gi;
+const tokens = new RegExp(`(${jsonString})(\\s*:)?|${jsonWord}|${jsonNumber}`, "gi");
 
 const kindOf = (token: string): string => (/^-?\d/.test(token) ? "n" : "b");
 

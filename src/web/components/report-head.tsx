@@ -139,7 +139,7 @@ const mixesSides = (latest: LatestResults | null, report: Report): boolean =>
 
 /** Whether a report is of one of the latest evaluations, and the prompt's newest significant change came with that one or before it. */
 function isAtOrAfterChange(latest: LatestResults | null, { run }: Report): boolean {
-  const { change = null, points = [] } = latest ?? {};
+  if (!latest?.change || !isClear(latest.change)) return false;
   const isOfReport = ({ evalRequestId }: { evalRequestId: string }) => evalRequestId === run.evalRequestId;
-  return change !== null && isClear(change) && points.some(isOfReport) && change.after.evaluations.some(isOfReport);
+  return latest.points.some(isOfReport) && latest.change.after.evaluations.some(isOfReport);
 }

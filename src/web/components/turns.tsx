@@ -41,6 +41,7 @@ function TurnItem({
   const costs = events.flatMap((event) =>
     "costUsd" in event && typeof event.costUsd === "number" ? [event.costUsd] : [],
   );
+  const totalUsd = costs.reduce((sum, cost) => sum + cost, 0);
   const tookMs = last.tMs - tMsBefore(first);
   const line = (event: Event) => (
     <EventLine
@@ -65,7 +66,7 @@ function TurnItem({
         <span class={tookMs >= 1000 ? "slow" : undefined}>
           {tookMs < 1000 ? `${tookMs} ms` : `${(tookMs / 1000).toFixed(1)} s`}
         </span>
-        {costs.length > 0 && <span>${costs.reduce((sum, cost) => sum + cost, 0).toFixed(4)}</span>}
+        {costs.length > 0 && <span>${totalUsd.toFixed(4)}</span>}
       </p>
       <div class="turn-events">
         {events.filter((event) => !foldedEvents.includes(event)).map(line)}
