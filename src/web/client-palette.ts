@@ -81,6 +81,6 @@ document.addEventListener("click", (event) => {
 });
 
 document.addEventListener("keydown", (event) => {
-  if (!(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey || event.key.toLowerCase() !== "k") return;
-  if (openPalette()) event.preventDefault();
+  const isShortcut = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
+  if (isShortcut && event.key.toLowerCase() === "k" && openPalette()) event.preventDefault();
 });

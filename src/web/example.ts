@@ -65,11 +65,11 @@ const titleOf = (text: string): string => /^# (.+)$/m.exec(text)?.[1] ?? "";
  */
 export function findExamplePage(slug: string, { baseUrl }: { baseUrl: string }): string | null {
   const text = ownMember(pages, slug);
-  return text === undefined
-    ? null
-    : text
-        .replace("\n\n", "\n\n> For agents: [llms.txt](llms.txt) lists all pages.\n\n")
-        .replaceAll(/\]\((?=[a-z])/g, `](${baseUrl}/example/`);
+  if (text === undefined) return null;
+  const relativeLink = /\]\((?=[a-z])/g;
+  return text
+    .replace("\n\n", "\n\n> For agents: [llms.txt](llms.txt) lists all pages.\n\n")
+    .replaceAll(relativeLink, `](${baseUrl}/example/`);
 }
 
 /** A page of the example docs as HTML. */

@@ -37,13 +37,19 @@ export const assignments: Format = {
       text
         .split("\n")
         .filter((line) => line.trim() !== "")
-        .map((line) => [line.split("=")[0]?.trim(), line.includes("=") ? line.slice(line.indexOf("=") + 1) : null]),
+        .map(toAssignment),
     ),
   write: (values: Record<string, string>) =>
     Object.entries(values)
       .map(([name, value]) => `${name}=${value}`)
       .join("\n"),
 };
+
+/** A line without = has no value, which validation rejects. */
+function toAssignment(line: string): [name: string, value: string | null] {
+  const nameLength = line.indexOf("=");
+  return nameLength < 0 ? [line.trim(), null] : [line.slice(0, nameLength).trim(), line.slice(nameLength + 1)];
+}
 
 /** The type of a value besides null. */
 export const nonNullSchema = (schema: TSchema): TSchema =>
@@ -67,7 +73,8 @@ function memberOf(schema: TSchema, key: string): TSchema {
 /** Lists of texts that aren't from a closed set are written as words. */
 function formatOf(schema: TSchema, name: string, formats: Formats): Format | undefined {
   const { type, items } = nonNullSchema(schema);
-  return formats[name] ?? (type === "array" && items.type === "string" && !items.enum ? words : undefined);
+  const isListOfTexts = type === "array" && items.type === "string" && !items.enum;
+  return formats[name] ?? (isListOfTexts ? words : undefined);
 }
 
 /** Stored values as the fields of a form. A map or an object has a field per member. */

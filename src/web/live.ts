@@ -108,6 +108,9 @@ async function inTurn(ctx: Context, org: OrgId, render: () => string): Promise<s
   try {
     return render();
   } finally {
-    setTimeout(resolve, (performance.now() - startedAt) * (1 / maxShare - 1));
+    const renderMs = performance.now() - startedAt;
+    // The pause is the rest of the time of which rendering took its share.
+    const pauseMs = renderMs / maxShare - renderMs;
+    setTimeout(resolve, pauseMs);
   }
 }

@@ -86,8 +86,8 @@ export const streamPart = (
   streamPage(ctx, request, (viewer, site) => {
     const { pathname, search } = new URL(request.url);
     const render = show(viewer, site);
-    return (signal) =>
-      followPart(ctx, viewer.org, `${viewer.person && viewer.role} ${pathname}${search}`, render, signal);
+    const role = viewer.person === null ? "API key" : viewer.role;
+    return (signal) => followPart(ctx, viewer.org, `${role} ${pathname}${search}`, render, signal);
   });
 
 /** Handles a form for a person whose role allows `action`. API keys are refused. `files`: names of its fields with files; the form must add `uploadQuery` to its action. */
@@ -124,7 +124,7 @@ export const submitForm = (
         return askToConfirm(error, request, { site, viewer, form });
       }
     },
-    // So that the form of someone who is signed out is kept: see above.
+    // The form of someone who is signed out is not refused, but kept until they have signed in.
     { isPublic: true },
   );
 

@@ -23,12 +23,10 @@ export type PublicScore = {
 };
 
 /** `isDeterministic`: runs of its agent don't differ. `timeZone`: the organization's, for the day. */
-export function toPublicScore(
-  latest: LatestResults,
-  isDeterministic: boolean,
-  now: number,
-  timeZone: string,
-): PublicScore {
+type Circumstances = { isDeterministic: boolean; now: number; timeZone: string };
+
+/** The latest results of a prompt as its public score. */
+export function toPublicScore(latest: LatestResults, { isDeterministic, now, timeZone }: Circumstances): PublicScore {
   // If the newest report has no score, the last point is of an earlier evaluation.
   const point = latest.score === null ? undefined : latest.points.at(-1);
   const reportedAt = point?.at ?? latest.at;

@@ -3,6 +3,7 @@ import type { Context } from "../context.ts";
 import { listAgents } from "../prompts/prompts.ts";
 import { toIso } from "../schema.ts";
 
+/** A UUID of version 7: its third part begins with the version. */
 const uuid7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /** The id that a form reserves for the row it creates, so that submitting it twice creates one row. */
@@ -24,10 +25,13 @@ export const queryOptions = <T extends TProperties>(properties: T) => ({
 });
 
 const dayMs = 86_400_000;
+const dayLength = "2026-11-21".length;
 
 /** The end of the last day to show: people expect it to be included. Any other time, valid or not, as it is. */
-export const dayAfter = (until: string | undefined): string | undefined =>
-  until?.length === 10 && !Number.isNaN(Date.parse(until)) ? toIso(Date.parse(until) + dayMs).slice(0, 10) : until;
+export function dayAfter(until: string | undefined): string | undefined {
+  if (until?.length !== dayLength || Number.isNaN(Date.parse(until))) return until;
+  return toIso(Date.parse(until) + dayMs).slice(0, dayLength);
+}
 
 /** The IDs of the agents that can be used. */
 export const availableAgents = (ctx: Context): string[] =>

@@ -67,10 +67,10 @@ function formAddresses({ config }: Context, routes: readonly { method: string; p
     if (pages.has(path)) continue;
     const segments = path.split("/");
     while (segments.length > 1 && !pages.has(segments.join("/") || "/")) segments.pop();
-    const { length } = segments;
+    const pageLength = segments.length;
     const showPage = ({ request }: { request: Request }) => {
       const pathname = new URL(request.url).pathname.slice(config.basePath.length);
-      return redirect(config.basePath + (pathname.split("/").slice(0, length).join("/") || "/"));
+      return redirect(config.basePath + (pathname.split("/").slice(0, pageLength).join("/") || "/"));
     };
     addresses.get(path, showPage, { detail: { hide: true, tags: ["Form address"] } });
   }

@@ -35,7 +35,8 @@ function badgeOf(ctx: Context, token: string): Badge {
   const latest = findLatestResults(ctx, org, promptId);
   if (latest === null) return { message: "no report yet", grade: null };
   const { agent } = getReport(ctx, org, latest.slug);
-  return toBadge(toPublicScore(latest, isRuleBased(agent.id), ctx.now(), timeZoneOf(ctx.db, org)));
+  const timeZone = timeZoneOf(ctx.db, org);
+  return toBadge(toPublicScore(latest, { isDeterministic: isRuleBased(agent.id), now: ctx.now(), timeZone }));
 }
 
 /** Public badges: the latest score of a prompt as an image or for Shields, without signing in, if the prompt allows it. */

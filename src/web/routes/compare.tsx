@@ -21,6 +21,18 @@ const slugOf = (ctx: Context, org: OrgId, name: string) =>
 /** How many reports are compared side by side. */
 const [minReports, maxReports] = [2, 10];
 
+/**
+ * Leads to the comparison of the reports that were selected in a list, which sends a parameter named after each row, newest first: a
+ * comparison reads oldest first.
+ */
+function redirectToComparison(ctx: Context, org: OrgId, selectedRows: Record<string, string>): Response {
+  const names = Object.keys(selectedRows).filter((name) => name !== orgField);
+  const slugs = names.flatMap((name) => slugOf(ctx, org, name) ?? []).reverse();
+  if (slugs.length < minReports || slugs.length > maxReports)
+    return seeOtherWithToast(ctx, "/reports", "reportsNotSelected");
+  return seeOther(ctx, `/compare?${new URLSearchParams({ slugs: slugs.join(",") })}`);
+}
+
 /** At least one UUID. */
 const idList = { minLength: 36, maxLength: 4000 };
 const idsIn = (list: string) => list.split(",").filter((id) => id !== "");
@@ -36,14 +48,7 @@ export const comparePages = (ctx: Context) =>
           const comparison = compareSides(ctx, viewer.org, sideOf(base), sideOf(head));
           return <CompareSidesPage {...{ site, viewer, comparison }} />;
         }
-        // A list sends a parameter named after each checked row, newest first; a comparison reads oldest first.
-        if (slugs === undefined) {
-          const fields = Object.keys(selectedRows).filter((name) => name !== orgField);
-          const selectedSlugs = fields.flatMap((name) => slugOf(ctx, viewer.org, name) ?? []).reverse();
-          if (selectedSlugs.length < minReports || selectedSlugs.length > maxReports)
-            return seeOtherWithToast(ctx, "/reports", "reportsNotSelected");
-          return seeOther(ctx, `/compare?${new URLSearchParams({ slugs: selectedSlugs.join(",") })}`);
-        }
+        if (slugs === undefined) return redirectToComparison(ctx, viewer.org, selectedRows);
         const slugList = slugs.split(",").filter((slug) => slug !== "");
         if (slugList.length < minReports || slugList.length > maxReports)
           throw badRequest("Select 2 to 10 reports in the list of reports to compare them.");

@@ -96,7 +96,8 @@ export const experimentPages = (ctx: Context) =>
       ({ request, query: { prompt = "", tag = "", report, fix, itself } }) =>
         showPage(ctx, request, (viewer, site) => {
           const choices = choicesOf(ctx, viewer.org);
-          const promptId = prompt || (tag === "" ? (choices.prompts[0]?.[0] ?? "") : "");
+          const [firstPromptId = ""] = choices.prompts[0] ?? [];
+          const promptId = prompt || (tag === "" ? firstPromptId : "");
           const repeats = itself ? selfComparisonRepeats : defaultRepeats;
           const values = new URLSearchParams({ promptId, tag, repeats });
           if (itself) values.set("itself", "on");

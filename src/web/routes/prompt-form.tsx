@@ -68,8 +68,10 @@ const newIdIn = (ctx: Context, form: URLSearchParams): string => idIn(form) ?? c
 function modelsHint(ctx: Context, org: OrgId): string {
   const withKey = listModels(ctx, org).filter(({ source }) => source !== "none");
   if (withKey.length === 0) return "No model provider has an API key yet. Agents without a model don’t need one.";
+  const providers = withKey.map(({ provider }) => provider).join(", ");
   const { agentModel } = ctx.config;
-  return `Only for agents that use a model. Providers with an API key: ${withKey.map(({ provider }) => provider).join(", ")}.${agentModel ? ` Default: ${agentModel}.` : ""}`;
+  const defaultText = agentModel ? ` Default: ${agentModel}.` : "";
+  return `Only for agents that use a model. Providers with an API key: ${providers}.${defaultText}`;
 }
 
 /** The variables and the next scheduled runs of a form, before it is saved. */

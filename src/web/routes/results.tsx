@@ -24,7 +24,7 @@ function listResults(ctx: Context, org: OrgId, timeZone: string): PublicResult[]
     if (latest === null) return { title, result: null };
     const { agent, methodology } = getReport(ctx, org, latest.slug);
     const scores = latest.points.map(({ score }) => score);
-    const current = toPublicScore(latest, isRuleBased(agent.id), ctx.now(), timeZone);
+    const current = toPublicScore(latest, { isDeterministic: isRuleBased(agent.id), now: ctx.now(), timeZone });
     return { title, result: { agent, methodology, scores, current } };
   });
 }

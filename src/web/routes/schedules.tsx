@@ -17,7 +17,14 @@ const perPage = 50;
 const maxNext = 20;
 const offsetQuery = { offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000_000 })) };
 
-function schedulesPage(ctx: Context, viewer: Viewer, site: Site, offset = 0, successMessage?: string) {
+type SchedulesPageProps = { offset?: number; successMessage?: string };
+
+function schedulesPage(
+  ctx: Context,
+  viewer: Viewer,
+  site: Site,
+  { offset = 0, successMessage }: SchedulesPageProps = {},
+) {
   const { items, total } = listScheduleExceptions(ctx, viewer.org, { limit: perPage, offset });
   return (
     <SchedulesPage
@@ -36,7 +43,7 @@ export const schedulePages = (ctx: Context) =>
     .get(
       "/schedules",
       ({ request, query: { offset } }) =>
-        showPage(ctx, request, (viewer, site) => schedulesPage(ctx, viewer, site, offset)),
+        showPage(ctx, request, (viewer, site) => schedulesPage(ctx, viewer, site, { offset })),
       queryOptions(offsetQuery),
     )
     .post("/schedules/pause", ({ request }) =>
@@ -52,13 +59,13 @@ export const schedulePages = (ctx: Context) =>
           isDestructive: false,
         });
         pauseSchedules(ctx, viewer.org);
-        return schedulesPage(ctx, viewer, site, 0, "All schedules are paused.");
+        return schedulesPage(ctx, viewer, site, { successMessage: "All schedules are paused." });
       }),
     )
     .post("/schedules/resume", ({ request }) =>
       submitForm(ctx, request, "write", (viewer, _form, site) => {
         resumeSchedules(ctx, viewer.org);
-        return schedulesPage(ctx, viewer, site, 0, "The schedules run again.");
+        return schedulesPage(ctx, viewer, site, { successMessage: "The schedules run again." });
       }),
     )
     .get(

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import type { Context, OrgId } from "../../context.ts";
-import { listPromptItems } from "../../prompts/lists.ts";
+import type { Context } from "../../context.ts";
+import { listPromptItems, type PromptItem } from "../../prompts/lists.ts";
 import { scoreText, titleOf } from "../../reports/labels.ts";
 import { listReportsBySlug } from "../../reports/lists.ts";
 import { listRunPage, listRunsByPrefix } from "../../runs/lists.ts";
@@ -39,7 +39,8 @@ const actions: [title: string, path: string, action: Action][] = [
 ];
 
 /** The prompts that match, with their newest reports and runs and an action to run them, and the reports and runs whose ID or slug was given. */
-function listDataHits(ctx: Context, org: OrgId, text: string, mayRun: boolean): Hit[] {
+function listDataHits(ctx: Context, viewer: Viewer, text: string): Hit[] {
+  const { org } = viewer;
   const prompts = listPromptItems(ctx, org, { search: text }, { limit: limits.prompts, offset: 0 }).items;
   const detailedPrompts = prompts.slice(0, limits.detailedPrompts);
   const reportAndRunHits = detailedPrompts.flatMap(({ id }): Hit[] => {
@@ -56,9 +57,7 @@ function listDataHits(ctx: Context, org: OrgId, text: string, mayRun: boolean): 
       ? listReportsBySlug(ctx, org, text.toLowerCase(), limits.reportsPerPrompt).map(toReportHit)
       : []),
     ...prompts.map((each): Hit => ({ kind: "Prompt", title: titleOf(each), path: `/prompts/${each.id}` })),
-    ...(mayRun ? detailedPrompts : []).map(
-      (each): Hit => ({ kind: "Action", title: `Run ${titleOf(each)}`, path: `/prompts/${each.id}#run-form` }),
-    ),
+    ...(may(viewer, "run") ? detailedPrompts.map(toRunAction) : []),
     ...reportAndRunHits,
   ];
 }
@@ -69,21 +68,18 @@ function listHits(ctx: Context, viewer: Viewer, text: string): Hit[] {
       .toLowerCase()
       .split(/\s+/)
       .every((word) => title.toLowerCase().includes(word));
-  const hits: Hit[] = [
-    ...(text === "" ? [] : listDataHits(ctx, viewer.org, text, may(viewer, "run"))),
-    ...[...ownPages, ...(viewer.hasWorkers ? [workersPage] : [])]
-      .filter(([title]) => matches(title))
-      .map(([title, path]): Hit => ({ kind: "Page", title, path })),
-    ...actions
-      .filter(([title, , action]) => may(viewer, action) && matches(title))
-      .map(([title, path]): Hit => ({ kind: "Action", title, path })),
-    ...(text === ""
-      ? []
-      : allDocs()
-          .filter(({ title }) => matches(title))
-          .slice(0, limits.docs)
-          .map(({ title, slug }): Hit => ({ kind: "Docs", title, path: toDocPath(slug) }))),
-  ];
+  const pageHits = [...ownPages, ...(viewer.hasWorkers ? [workersPage] : [])]
+    .filter(([title]) => matches(title))
+    .map(([title, path]): Hit => ({ kind: "Page", title, path }));
+  const actionHits = actions
+    .filter(([title, , action]) => may(viewer, action) && matches(title))
+    .map(([title, path]): Hit => ({ kind: "Action", title, path }));
+  const docHits = allDocs()
+    .filter(({ title }) => matches(title))
+    .slice(0, limits.docs)
+    .map(({ title, slug }): Hit => ({ kind: "Docs", title, path: toDocPath(slug) }));
+  const placeHits = [...pageHits, ...actionHits];
+  const hits = text === "" ? placeHits : [...listDataHits(ctx, viewer, text), ...placeHits, ...docHits];
   return [...new Map(hits.map((hit) => [hit.kind + hit.path, hit])).values()];
 }
 
@@ -103,6 +99,12 @@ export const searchPages = (ctx: Context) =>
       q: Type.Optional(Type.String({ maxLength: 200, description: "Words of a title, or an ID" })),
     }),
   );
+
+const toRunAction = (prompt: PromptItem): Hit => ({
+  kind: "Action",
+  title: `Run ${titleOf(prompt)}`,
+  path: `/prompts/${prompt.id}#run-form`,
+});
 
 type ReportLine = Parameters<typeof scoreText>[0] & {
   slug: string;

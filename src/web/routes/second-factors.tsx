@@ -28,6 +28,9 @@ import { privateResponse } from "../responses.ts";
 import { clientOf } from "../visitors.ts";
 import { redirectAfter, submitAccount } from "./account.tsx";
 
+/** What authenticator apps read from the QR code, in visible ASCII characters. */
+const setupUriShape = /^otpauth:\/\/totp\/[\x21-\x7e]{1,1000}$/;
+
 /** What a script gets that creates or asks for a passkey. */
 const optionsResponse = ({ options, cookies }: { options: unknown; cookies: string[] }): Response =>
   withCookies(privateResponse("json", JSON.stringify(options)), cookies);
@@ -57,7 +60,7 @@ export const twoFactorPages = (ctx: Context) =>
           );
         } catch (error) {
           // The secret is shown again as it was: only this form knows it.
-          if (!/^otpauth:\/\/totp\/[\x21-\x7e]{1,1000}$/.test(uri)) throw error;
+          if (!setupUriShape.test(uri)) throw error;
           return formErrorResponse(error, (errorMessage) => (
             <TwoFactorSetupPage {...{ site, viewer, uri, errorMessage }} />
           ));

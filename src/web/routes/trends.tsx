@@ -21,27 +21,35 @@ const maxFriction = 5;
 /** Evaluations on each side whose friction is compared. */
 const maxEvaluations = 10;
 
+type Evaluation = { at: number; evalRequestId: string };
+
+/** The evaluations with a published run of the series that trends are of, one per run, oldest first. */
+function listEvaluations(ctx: Context, org: OrgId, promptId: string, series: Trends): Evaluation[] {
+  const isInSeries = (run: PublishedRun) =>
+    run.agent === series.agent &&
+    (run.model || null) === series.model &&
+    (run.agentVersion || null) === series.agentVersion &&
+    (run.contextDigest || null) === series.contextDigest &&
+    run.methodology.hash === series.methodology?.hash;
+  const newestFirst = listPublished(ctx, org, promptId, maxScores, { matches: isInSeries, batchSize: maxScores });
+  return newestFirst.reverse().map(({ runId, evalRequestId }) => ({ at: timeOfId(runId), evalRequestId }));
+}
+
 /** All runs before and after each change of the score of a prompt, up to the changes next to it, and the friction that came or went. */
 function sidesOf(
   ctx: Context,
   org: OrgId,
   promptId: string | undefined,
   newestChange: ReturnType<typeof findClearChange>,
-  { agent, model, agentVersion, contextDigest, methodology, changes }: Trends,
+  trends: Trends,
 ): Map<string, ChangeSides> {
-  const scoreChanges = changes.filter(({ what }) => what === "score");
+  const { agent, model } = trends;
+  const scoreChanges = trends.changes.filter(({ what }) => what === "score");
   if (promptId === undefined || agent === null || scoreChanges.length === 0) return new Map();
-  const isSameSeries = (run: PublishedRun) =>
-    run.agent === agent &&
-    (run.model || null) === model &&
-    (run.agentVersion || null) === agentVersion &&
-    (run.contextDigest || null) === contextDigest &&
-    run.methodology.hash === methodology?.hash;
-  const newestFirst = listPublished(ctx, org, promptId, maxScores, { matches: isSameSeries, batchSize: maxScores });
-  const published = newestFirst.reverse().map(({ runId, evalRequestId }) => ({ at: timeOfId(runId), evalRequestId }));
+  const evaluations = listEvaluations(ctx, org, promptId, trends);
   const evaluationsBetween = (from = 0, until = Number.POSITIVE_INFINITY) => {
-    const publishedThen = published.filter(({ at }) => at >= from && at < until);
-    return [...new Set(publishedThen.map(({ evalRequestId }) => evalRequestId))];
+    const evaluationsThen = evaluations.filter(({ at }) => at >= from && at < until);
+    return [...new Set(evaluationsThen.map(({ evalRequestId }) => evalRequestId))];
   };
   const times = scoreChanges.map(({ at }) => Date.parse(at));
   const changesWithSides = scoreChanges.map((change, i) => ({
