@@ -85,8 +85,10 @@ async function tryAndPrint(
   const { steps, problems, events, failureReason, output } = trial;
   if (save !== undefined && output !== null) await Bun.write(save, output);
   if (failureReason !== null) say(`The session failed: ${failureReason}`);
-  for (const { name, detail } of steps)
-    say(`${detail === null ? "missing" : "ok     "}  ${name}${detail ? `: ${detail}` : ""}`);
+  for (const { name, detail } of steps) {
+    const result = detail === null ? "missing" : "ok     ";
+    say(`${result}  ${name}${detail ? `: ${detail}` : ""}`);
+  }
   const missing = steps.flatMap(({ diagnosis }) => diagnosis ?? []);
   // A problem that kept no step from working needs no change.
   const diagnoses = missing.length > 0 ? [...problems, ...missing] : [];

@@ -51,10 +51,10 @@ export function addBisect(program: Command, useApi: UseApi): void {
     });
 }
 
+/** Does what the options ask for, and returns the exit code. */
 async function runBisect(useApi: UseApi, prompt: string | undefined, options: BisectOptions): Promise<number> {
   const { resume, cancel, json, url, org } = options;
   const work = async (api: Api): Promise<number> => {
-    const pathOf = (bisectId: string) => ({ path: { bisectId } });
     if (cancel !== undefined) {
       const cancelled = await api.request("POST /bisects/{bisectId}/cancel", pathOf(cancel));
       print(json ? toJson(cancelled, 2) : bisectText(cancelled, new Map()));
@@ -64,27 +64,35 @@ async function runBisect(useApi: UseApi, prompt: string | undefined, options: Bi
       resume === undefined
         ? await requestBisect(api, prompt, options)
         : { requested: await api.request("GET /bisects/{bisectId}", pathOf(resume)), subjects: new Map() };
-    say(`Bisect ${requested.pageUrl}`);
-    const path = pathOf(requested.id);
-    const stopListening = onInterruption(() => toInterruptionFailure(api, "bisect", [requested.id]), {
-      json,
-      cancel: () => api.request("POST /bisects/{bisectId}/cancel", path),
-    });
-    const shown = new Map<string, string>();
-    const ended = await waitForEnd(requested, async () => {
-      const current = await api.request("GET /bisects/{bisectId}", path);
-      for (const build of current.builds) {
-        const line = labelOfBuild(build);
-        if (shown.get(build.commit) !== line) sayProgress(line);
-        shown.set(build.commit, line);
-      }
-      return current;
-    });
-    stopListening();
+    const ended = await followBisect(api, requested, json);
     print(json ? toJson(ended, 2) : bisectText(ended, subjects));
     return ended.status === "found" ? exits.passed : exits.error;
   };
   return await useApi({ url, org }, work, withExecution);
+}
+
+const pathOf = (bisectId: string) => ({ path: { bisectId } });
+
+/** Waits until a bisect has ended, and says what becomes of each build. */
+async function followBisect(api: Api, requested: Bisect, json: boolean | undefined): Promise<Bisect> {
+  say(`Bisect ${requested.pageUrl}`);
+  const path = pathOf(requested.id);
+  const stopListening = onInterruption(() => toInterruptionFailure(api, "bisect", [requested.id]), {
+    json,
+    cancel: () => api.request("POST /bisects/{bisectId}/cancel", path),
+  });
+  const lastLines = new Map<string, string>();
+  const ended = await waitForEnd(requested, async () => {
+    const current = await api.request("GET /bisects/{bisectId}", path);
+    for (const build of current.builds) {
+      const line = labelOfBuild(build);
+      if (lastLines.get(build.commit) !== line) sayProgress(line);
+      lastLines.set(build.commit, line);
+    }
+    return current;
+  });
+  stopListening();
+  return ended;
 }
 
 /** Requests the bisect that options ask for. `subjects`: of its commits, if a repository lists them. Throws bad_request. */
@@ -132,7 +140,11 @@ function readLog(repository: string, good: string, bad: string): string[] {
 /** The first line of the message of each commit of a local repository. */
 function readSubjects(repository: string, commits: string[]): Map<string, string> {
   const log = git(repository, "log", "--no-walk=unsorted", "--format=%H %s", ...commits);
-  return new Map(log.split("\n").map((line) => [line.slice(0, line.indexOf(" ")), line.slice(line.indexOf(" ") + 1)]));
+  const toEntry = (line: string): [commit: string, subject: string] => {
+    const [commit = "", ...words] = line.split(" ");
+    return [commit, words.join(" ")];
+  };
+  return new Map(log.split("\n").map(toEntry));
 }
 
 /** The commits of a file between two of them. A line may have more after the commit, as in `git log --oneline`. Throws bad_request. */

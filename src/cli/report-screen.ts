@@ -80,8 +80,10 @@ function resultText(report: Report): string {
   const { score, scope, grade, nullNotice } = report;
   if (score === null) return sentence(nullNotice ?? notMeasured);
   const label = scopeLabels[scope] ?? "Score";
+  const gradeText = grade === null ? "" : `, grade ${grade}`;
   const evidence = describeEvidence(report);
-  return `${label} ${score} of 100${grade === null ? "" : `, grade ${grade}`}.${evidence === null ? "" : ` ${capitalize(evidence)}.`}`;
+  const evidenceText = evidence === null ? "" : ` ${capitalize(evidence)}.`;
+  return `${label} ${score} of 100${gradeText}.${evidenceText}`;
 }
 
 const describeTask = ({ task, agent }: Report): string => `${titleOf(task)} · ${agentLabel(agent)}`;

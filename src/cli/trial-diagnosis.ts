@@ -236,10 +236,14 @@ export function explain(diagnosis: Diagnosis, { stream, providers }: Preset): st
       return `${diagnosis.tool} did not fetch the page from inside the sandbox. Look for a setting that makes it fetch pages itself, or takes the tool away.`;
     case "no_file":
       return `${diagnosis.tool} was called, but there is no file: ${quote(diagnosis.output)}. ${suggestFailure(diagnosis.output)}`;
-    case "other_answer":
-      return diagnosis.text === null
-        ? "It ended without its answer."
-        : `It ended with ${quote(diagnosis.text)} in place of the model's answer. ${stream === "none" ? "Look for an argument with which it prints only the answer." : "Check that stream is the format that it writes."}`;
+    case "other_answer": {
+      if (diagnosis.text === null) return "It ended without its answer.";
+      const advice =
+        stream === "none"
+          ? "Look for an argument with which it prints only the answer."
+          : "Check that stream is the format that it writes.";
+      return `It ended with ${quote(diagnosis.text)} in place of the model's answer. ${advice}`;
+    }
     case "unreadable_output":
       return `${diagnosis.text}. Set stream to the format that it writes, or to none for plain text.`;
     case "refused_hosts":

@@ -49,8 +49,8 @@ const originSyntax = "a comma-separated list of http or https origins, such as h
 
 function toOrigin(value: string): string {
   const origin = URL.parse(value)?.origin;
-  if (!origin || !/^https?:/.test(origin) || (value !== origin && value !== `${origin}/`))
-    return throwExpected(originSyntax);
+  const isOnlyOrigin = value === origin || value === `${origin}/`;
+  if (!origin || !/^https?:/.test(origin) || !isOnlyOrigin) return throwExpected(originSyntax);
   // No page has such an origin.
   if (origin.includes("*")) return throwExpected(`${originSyntax}; a * matches nothing, so list each origin`);
   return origin;

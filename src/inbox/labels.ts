@@ -57,9 +57,8 @@ export function itemSubject(item: InboxItem): string {
     case "destination_failing":
       return item.destination.name;
     case "budget_spent":
-      return item.budget === null
-        ? "Monthly budget"
-        : `Monthly budget of ${item.budget.tag === null ? item.budget.name : `tag ${item.budget.tag}`}`;
+      if (item.budget === null) return "Monthly budget";
+      return `Monthly budget of ${item.budget.tag === null ? item.budget.name : `tag ${item.budget.tag}`}`;
     case "secrets_unreadable":
       return item.isKeyMissing ? "EVALD_SECRET_KEY is missing" : "EVALD_SECRET_KEY has changed";
     case "backup_failing":
@@ -75,6 +74,9 @@ export function itemSubject(item: InboxItem): string {
   }
 }
 
+/** "3 runs wait." */
+const waitingText = (total: number, noun: string): string => `${count(total, noun)} ${total === 1 ? "waits" : "wait"}.`;
+
 /** What is wrong, and what to do, as the text after a colon. */
 export function itemText(item: InboxItem): string {
   switch (item.kind) {
@@ -89,7 +91,7 @@ export function itemText(item: InboxItem): string {
       const { destination, pending, status, error } = item;
       const problem =
         status === null ? (error ?? "no response") : `${destination.url ?? "the server"} answers ${status}`;
-      return `${problem}.${pending > 0 ? ` ${count(pending, "event")} ${pending === 1 ? "waits" : "wait"}.` : ""}`;
+      return pending > 0 ? `${problem}. ${waitingText(pending, "event")}` : `${problem}.`;
     }
     case "budget_spent": {
       const spent = `${dollars(item.spentUsd)} of ${dollars(item.maxUsd)} spent.`;
@@ -113,8 +115,10 @@ export function itemText(item: InboxItem): string {
       return `${item.detail}${item.findings > 1 ? ` and ${item.findings - 1} more` : ""}. ${item.remedy}`;
     case "worker_away":
       return `no connected worker has ${[...item.agents, ...item.labels.map((label) => `the label ${label}`)].join(", ")}.`;
-    case "runs_paused":
-      return `an operator of this server has paused them${item.reason === null ? "" : `: ${item.reason}`}. ${count(item.runs, "run")} ${item.runs === 1 ? "waits" : "wait"}.`;
+    case "runs_paused": {
+      const reason = item.reason === null ? "" : `: ${item.reason}`;
+      return `an operator of this server has paused them${reason}. ${waitingText(item.runs, "run")}`;
+    }
     case "runs_waiting":
       return `no connected worker can run ${item.agent}.`;
   }

@@ -11,7 +11,7 @@ const roles = { read: "Read", failed: "Failed", guessed: "Guessed", worked: "Wor
  * readers who can't use the service that keeps the report.
  */
 export function fixBrief(report: Report, { hasAccess = true } = {}): string {
-  const { task, agent, run, prompt, slug, score, product } = report;
+  const { task, agent, product } = report;
   const openFixes = report.recommendations.filter(({ dismissed }) => dismissed === null);
   const name = product.name ?? product.host;
   const start = task.startUrls.map(autolink).join(", ");
@@ -28,13 +28,20 @@ export function fixBrief(report: Report, { hasAccess = true } = {}): string {
     start && `The agent started at ${start}.`,
     task.endGoal && `End goal: ${text(task.endGoal, 4000)}`,
     ...openFixes.map((each) => describeFix(each, report)),
-    hasAccess &&
-      `## Verify\n\nServe the changed docs as a preview, then call the evald MCP tool \`request_eval\` with promptId \`${prompt.id}\`, a urlMap from the docs host to the preview, and runs: ${isRuleBased(agent.id) ? 1 : 4}. This report’s run had the urlMap ${code(JSON.stringify(run.urlMap))}${score === null ? "" : ` and the score ${score}`}. When the runs finish, call \`compare_reports\` with the slug \`${slug}\` and one of the new reports.`,
+    hasAccess && `## Verify\n\n${describeVerification(report)}`,
     hasAccess && `Report: ${autolink(report.url)}`,
   ]
     .filter(Boolean)
     .join("\n\n")
     .concat("\n");
+}
+
+/** How an agent with access to the service measures whether its changes helped. */
+function describeVerification({ agent, run, prompt, slug, score }: Report): string {
+  const runs = isRuleBased(agent.id) ? 1 : 4;
+  const urlMap = code(JSON.stringify(run.urlMap));
+  const scoreText = score === null ? "" : ` and the score ${score}`;
+  return `Serve the changed docs as a preview, then call the evald MCP tool \`request_eval\` with promptId \`${prompt.id}\`, a urlMap from the docs host to the preview, and runs: ${runs}. This report’s run had the urlMap ${urlMap}${scoreText}. When the runs finish, call \`compare_reports\` with the slug \`${slug}\` and one of the new reports.`;
 }
 
 function describeFix(recommendation: Recommendation, { frictionPoints }: Report): string {

@@ -59,8 +59,9 @@ export function judgeVariancesOf(rows: { hash: string; grade: StoredGrade }[]): 
 
 /** The share of pairs of raters that agree on one subject: J. L. Fleiss, Psychological Bulletin 76 (1971) 378–382, equation 2. */
 function agreement(counts: number[]): number {
-  const n = counts.reduce((sum, count) => sum + count, 0);
-  return counts.reduce((sum, count) => sum + count * (count - 1), 0) / (n * (n - 1));
+  const raters = counts.reduce((sum, count) => sum + count, 0);
+  const agreeingPairs = counts.reduce((sum, count) => sum + count * (count - 1), 0);
+  return agreeingPairs / (raters * (raters - 1));
 }
 
 /** Scores of one run by one judge, with the evaluation of which the run is a repeat. */

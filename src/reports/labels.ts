@@ -152,19 +152,18 @@ export function contextRows({ instructions, skills, mcpServers }: NonNullable<Re
   ];
 }
 
+const hostNames = { github: "GitHub Pages", netlify: "Netlify", vercel: "Vercel", cloudflare: "Cloudflare Pages" };
+
 /** What was read in place of the live docs, with what a report can't say about it, in sentences. */
 export function describeServedSite(site: NonNullable<Report["context"]>["sites"][number]): string {
   const { at, digest, files, host, notApplied, notAppliedTotal } = site;
+  const hostName = host === "plain" ? "a plain host" : hostNames[host];
+  const folderText = `Built docs in a folder of ${count(files, "file")} (digest ${digest.slice(0, 12)}) were read as ${at}, by the rules of ${hostName}.`;
+  if (notApplied.length === 0) return folderText;
   const more = notAppliedTotal - notApplied.length;
-  return [
-    `Built docs in a folder of ${count(files, "file")} (digest ${digest.slice(0, 12)}) were read as ${at}, by the rules of ${host === "plain" ? "a plain host" : hostNames[host]}.`,
-    ...(notApplied.length === 0
-      ? []
-      : [`Not applied, because only the host can: ${notApplied.join("; ")}${more > 0 ? ` and ${more} more` : ""}.`]),
-  ].join(" ");
+  const moreText = more > 0 ? ` and ${more} more` : "";
+  return `${folderText} Not applied, because only the host can: ${notApplied.join("; ")}${moreText}.`;
 }
-
-const hostNames = { github: "GitHub Pages", netlify: "Netlify", vercel: "Vercel", cloudflare: "Cloudflare Pages" };
 
 /** What the score does not cover, if docs were read without a build; null otherwise. */
 export const describeSources = ({ context }: Report): string | null =>
