@@ -5,6 +5,7 @@ import { scoreText } from "./labels.ts";
 import { listReports } from "./lists.ts";
 import { reportMarkdown } from "./markdown.ts";
 import { getReport } from "./reports.ts";
+import type { ReportSummary } from "./schema.ts";
 
 const scheme = "evald://reports/";
 const template = `${scheme}{slug}`;
@@ -15,6 +16,12 @@ const resourceNotFound = -32002;
 
 /** The URI of a report as an MCP resource. */
 export const toReportUri = (slug: string): string => scheme + encodeURIComponent(slug);
+
+/** "Upload a file: B (84.2), 2026-11-21" */
+function titleOfResource({ slug, prompt, score, scope, grade, createdAt }: ReportSummary): string {
+  const result = grade === null ? scoreText({ score, scope }) : `${grade} (${score})`;
+  return `${prompt.title ?? slug}: ${result}, ${createdAt.slice(0, 10)}`;
+}
 
 /** Reports as MCP resources, in Markdown. */
 export function reportResources(ctx: Context) {
@@ -44,10 +51,10 @@ export function reportResources(ctx: Context) {
         const { items, total } = listReports(ctx, caller.org, {}, { limit: pageRows, offset });
         const next = offset + pageRows;
         return {
-          resources: items.map(({ slug, prompt, score, scope, grade, createdAt }) => ({
-            uri: toReportUri(slug),
-            name: slug,
-            title: `${prompt.title ?? slug}: ${grade === null ? scoreText({ score, scope }) : `${grade} (${score})`}, ${createdAt.slice(0, 10)}`,
+          resources: items.map((report) => ({
+            uri: toReportUri(report.slug),
+            name: report.slug,
+            title: titleOfResource(report),
             mimeType,
           })),
           ...(next < total ? { nextCursor: String(next) } : {}),

@@ -31,11 +31,7 @@ export function BaselineSummary({ report: { baseline, agent }, result }: Summary
             ) : (
               <>
                 <Change change={baseline.score.change} /> vs. {baseline.score.mean}, the mean of {baseline.n} runs;{" "}
-                {baseline.score.isUsual ? "within" : "outside"} the usual range (
-                {baseline.score.low === baseline.score.high
-                  ? `always ${baseline.score.low}`
-                  : `${baseline.score.low}–${baseline.score.high}`}
-                )
+                {baseline.score.isUsual ? "within" : "outside"} the usual range ({rangeText(baseline.score)})
               </>
             )}
           </dd>
@@ -44,6 +40,9 @@ export function BaselineSummary({ report: { baseline, agent }, result }: Summary
     </dl>
   );
 }
+
+const rangeText = ({ low, high }: { low: number; high: number }): string =>
+  low === high ? `always ${low}` : `${low}–${high}`;
 
 function resultText({ n, label, score, successRate, infraFailures, unfinished, smallestChange }: EvalResult): string {
   if (n < 2 || score === null || score.low === null)
