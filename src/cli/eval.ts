@@ -3,19 +3,21 @@ import type { Command } from "commander";
 import type { Agent, AgentEvent } from "../agents/agent.ts";
 import { createArchive } from "../archives/archives.ts";
 import { createOrg } from "../auth/orgs.ts";
-import { toAllowRule } from "../config/allow-rules.ts";
+import { type AllowRule, toAllowRule } from "../config/allow-rules.ts";
 import type { Config } from "../config/config.ts";
 import { secretsIn } from "../config/model-settings.ts";
 import type { OrgId } from "../context.ts";
-import { closeDb, openDb } from "../db/open.ts";
+import { closeDb, type Db, openDb } from "../db/open.ts";
 import { badRequest } from "../errors.ts";
 import { createCommandLog } from "../log.ts";
 import { createPrompt } from "../prompts/prompts.ts";
 import { createProvider } from "../providers/providers.ts";
 import { getReport } from "../reports/reports.ts";
+import type { Report } from "../reports/schema.ts";
 import { describeEstimate, getEstimate } from "../runs/estimates.ts";
 import { requestEval } from "../runs/requests.ts";
 import { getRun } from "../runs/runs.ts";
+import type { Run } from "../runs/schema.ts";
 import { createService, type Service } from "../service.ts";
 import { onInterruption } from "./interruption.ts";
 import { addMinScore, checkMinScore, type MinScore } from "./min-score.ts";
@@ -63,54 +65,69 @@ export function addEval(program: Command, configOf: () => Config, agents: Record
     });
 }
 
+/** Evaluates docs in this terminal, and returns the exit code. */
 async function evaluate(
   config: Config,
-  available: Record<string, Agent>,
+  agents: Record<string, Agent>,
   docs: string,
   options: EvalOptions,
 ): Promise<number> {
-  const { goal, agent, model, json } = options;
   const isUrl = isDocsUrl(docs, options);
-  const needsModel = agent !== undefined && available[agent]?.describe().kind === "model";
-  if (needsModel && !(model ?? config.agentModel))
-    throw badRequest(
-      `The agent ${agent} needs a model. Pass --model, such as anthropic/claude-opus-4-8, or set EVALD_AGENT_MODEL.`,
-    );
-  if (goal.trim() === "") throw badRequest("Invalid value for --goal: must not be empty.");
+  checkTask(config, agents, options);
   const site = isUrl ? null : await packSite(docs, options);
   if (site) say(await describeSite(docs, site));
   const url = site?.at ?? docs;
   const db = openDb(":memory:");
-  const agents = Object.fromEntries(Object.entries(available).map(([id, each]) => [id, withProgress(each)]));
-  const service = createService({
-    db,
-    config,
-    log: createCommandLog(config, secretsIn(config.modelEndpoints)),
-    agents,
-    baseUrl: () => config.baseUrl ?? toOwnUrl(config),
-    alsoAllow: () => (site ? [] : [toAllowRule(url)]),
-    // Shorter than for a service, since a person is waiting.
-    backoffMs: () => 500,
-    maxRetryAfterMs: 10_000,
-  });
+  const service = createEvalService(db, config, agents, site ? [] : [toAllowRule(url)]);
   const org = createOrg(service.ctx, "This terminal").id;
   const runId = await requestRun(service, org, { url, site }, options);
   await service.start();
   const cancelled = { error: "cancelled", detail: "The evaluation was interrupted. Nothing was stored." };
-  const stopListening = onInterruption(() => cancelled, { json, stop: () => service.stop(0) });
+  const stopListening = onInterruption(() => cancelled, { json: options.json, stop: () => service.stop(0) });
   while (getRun(service.ctx, org, runId).completedAt === null) await Bun.sleep(20);
   stopListening();
   await service.stop(0);
   const run = getRun(service.ctx, org, runId);
   const report = run.report ? getReport(service.ctx, org, run.report.slug) : null;
   closeDb(db);
-  if (!report) {
-    const { failure } = run;
-    const detail = failure === null ? `The run is ${run.status}.` : failureText(failure);
-    sayFailure({ error: failure?.cause ?? "internal", detail, ...(failure && { failure }) }, json);
-    return exits.error;
-  }
-  if (json) print(toJson(report, 2));
+  return report ? printReport(report, options) : reportFailure(run, options);
+}
+
+/** Throws bad_request for an empty goal, or an agent without the model that it needs. */
+function checkTask(config: Config, agents: Record<string, Agent>, { goal, agent, model }: EvalOptions): void {
+  const needsModel = agent !== undefined && agents[agent]?.describe().kind === "model";
+  if (needsModel && !(model ?? config.agentModel))
+    throw badRequest(
+      `The agent ${agent} needs a model. Pass --model, such as anthropic/claude-opus-4-8, or set EVALD_AGENT_MODEL.`,
+    );
+  if (goal.trim() === "") throw badRequest("Invalid value for --goal: must not be empty.");
+}
+
+/** A service for one run, whose agents say what they do. `allowRules`: of private addresses that it may reach too. */
+function createEvalService(db: Db, config: Config, agents: Record<string, Agent>, allowRules: AllowRule[]): Service {
+  return createService({
+    db,
+    config,
+    log: createCommandLog(config, secretsIn(config.modelEndpoints)),
+    agents: Object.fromEntries(Object.entries(agents).map(([id, agent]) => [id, withProgress(agent)])),
+    baseUrl: () => config.baseUrl ?? toOwnUrl(config),
+    alsoAllow: () => allowRules,
+    // Shorter than for a service, since a person is waiting.
+    backoffMs: () => 500,
+    maxRetryAfterMs: 10_000,
+  });
+}
+
+/** Reports the failure of a run. Returns the exit code. */
+function reportFailure({ status, failure }: Run, { json }: EvalOptions): number {
+  const detail = failure === null ? `The run is ${status}.` : failureText(failure);
+  sayFailure({ error: failure?.cause ?? "internal", detail, ...(failure && { failure }) }, json);
+  return exits.error;
+}
+
+/** Prints a report. Returns the exit code. */
+function printReport(report: Report, options: EvalOptions): number {
+  if (options.json) print(toJson(report, 2));
   else
     printStyled(
       toReportText(report, options, { isStored: false, fullReportHint: "the same command with --format markdown" }),

@@ -11,18 +11,27 @@ type Step = SessionStep & { seq: number };
 
 /** What an agent did, in order: pages that it read or guessed, requests and commands. Of a long session, the first steps. */
 export function stepsOf(facts: Facts): SessionStep[] {
-  const requestIds = new Set(facts.taskRequests.map(({ id }) => id));
-  const requests = facts.taskRequests
+  const steps = [...requestSteps(facts), ...commandSteps(facts)].sort((a, b) => a.seq - b.seq);
+  return joinRepeats(steps).slice(0, maxSteps);
+}
+
+const requestSteps = ({ taskRequests, hosts }: Facts): Step[] =>
+  taskRequests
     .filter((http) => !isRedirect(http) && !isProbe(http))
     .map((http): Step => {
       const { seq, url, method, status, provenance } = http;
-      const isPage = method === "GET" && !facts.hosts.isProduct(http);
+      const isPage = method === "GET" && !hosts.isProduct(http);
       if (!isPage) return { seq, role: "request", what: `${method} ${pathOf(url)}`, status, times: 1 };
       const isGuess = hasFailed(http) && provenance === "guessed";
       return { seq, role: isGuess ? "guess" : "read", what: url, status, times: 1 };
     });
-  // Other calls of a rule-based agent are checks of what it has read.
-  const commands = (facts.kind === "rules" ? [] : facts.calls)
+
+/** The calls that made no recorded request. */
+function commandSteps(facts: Facts): Step[] {
+  // Those of a rule-based agent are checks of what it has read.
+  if (facts.kind === "rules") return [];
+  const requestIds = new Set(facts.taskRequests.map(({ id }) => id));
+  return facts.calls
     .filter(({ id }) => !requestIds.has(id))
     .flatMap((call): Step[] => {
       const [action] = intentsOf(actionsDuring(call, facts));
@@ -34,7 +43,6 @@ export function stepsOf(facts: Facts): SessionStep[] {
       if (what.trim() === "") return [];
       return [{ seq: call.seq, role: isRequest ? "request" : "command", what, status: null, times: 1 }];
     });
-  return joinRepeats([...requests, ...commands].sort((a, b) => a.seq - b.seq)).slice(0, maxSteps);
 }
 
 /** Guesses in a row with the same status, and the same step in a row, are one step. */

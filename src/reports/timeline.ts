@@ -75,46 +75,57 @@ async function failuresOf(ctx: Context, stored: StoredSession) {
 async function buildTimeline(ctx: Context, session: StoredSession): Promise<Timeline> {
   const { whereEvents } = session;
   const failures = await failuresOf(ctx, session);
-  const { seq, tMs, type, source, data } = sessionEvents;
+  const { seq, tMs, type, source } = sessionEvents;
   const rows = ctx.db.select({ seq, tMs, type, source }).from(sessionEvents).where(whereEvents).orderBy(asc(seq)).all();
-  const toolNames = ctx.db
-    .select({ tool: toolName })
-    .from(sessionEvents)
-    .where(and(whereEvents, eq(type, "tool_call")))
-    .all()
-    .flatMap(({ tool }) => tool ?? []);
-  const costs = ctx.db
-    .select({ seq, usd: sql<number | null>`json_extract(${data}, '$.costUsd')` })
-    .from(sessionEvents)
-    .where(and(whereEvents, eq(type, "usage")))
-    .all();
-  const judgingSeq =
-    ctx.db
-      .select({ seq })
-      .from(sessionEvents)
-      .where(and(whereEvents, eq(source, "runner"), eq(type, "milestone"), sql`${field("name")} = 'judging'`))
-      .orderBy(asc(seq))
-      .limit(1)
-      .get()?.seq ?? Number.POSITIVE_INFINITY;
   const firstSeqs = failures.map(({ seqs }) => seqs[0] ?? 0).sort((a, b) => a - b);
   const durationMs = rows.reduce((max, row) => Math.max(max, row.tMs), 0);
   const times = new Map(rows.map((row) => [row.seq, row.tMs]));
   return {
     events: rows.length,
     durationMs,
-    costs: {
-      agent: sumOf(costs.filter((call) => call.seq < judgingSeq)),
-      judge: sumOf(costs.filter((call) => call.seq >= judgingSeq)),
-    },
+    costs: costsOf(ctx, whereEvents),
     types: countByName(rows, (row) => row.type, eventTypes),
     sources: countByName(rows, (row) => row.source, eventSources),
-    tools: [...Map.groupBy(toolNames, (name) => name)]
-      .map(([name, calls]) => ({ name, events: calls.length }))
-      .sort((a, b) => b.events - a.events || (a.name < b.name ? -1 : 1)),
+    tools: countTools(ctx, whereEvents),
     failures: firstSeqs,
     failedEvents: new Set(failures.flatMap(({ seqs }) => seqs)),
     slices: slicesOf(rows, new Set(firstSeqs), durationMs),
     tMsOf: (seq) => times.get(seq) ?? 0,
+  };
+}
+
+/** The calls of each tool, the most called first. */
+function countTools(ctx: Context, whereEvents: SQL | undefined): EventCount<string>[] {
+  const toolNames = ctx.db
+    .select({ tool: toolName })
+    .from(sessionEvents)
+    .where(and(whereEvents, eq(sessionEvents.type, "tool_call")))
+    .all()
+    .flatMap(({ tool }) => tool ?? []);
+  return [...Map.groupBy(toolNames, (name) => name)]
+    .map(([name, calls]) => ({ name, events: calls.length }))
+    .sort((a, b) => b.events - a.events || (a.name < b.name ? -1 : 1));
+}
+
+/** The model calls after the milestone `judging` are those of the judge. */
+function costsOf(ctx: Context, whereEvents: SQL | undefined): Timeline["costs"] {
+  const { seq, type, source, data } = sessionEvents;
+  const calls = ctx.db
+    .select({ seq, usd: sql<number | null>`json_extract(${data}, '$.costUsd')` })
+    .from(sessionEvents)
+    .where(and(whereEvents, eq(type, "usage")))
+    .all();
+  const judging = ctx.db
+    .select({ seq })
+    .from(sessionEvents)
+    .where(and(whereEvents, eq(source, "runner"), eq(type, "milestone"), sql`${field("name")} = 'judging'`))
+    .orderBy(asc(seq))
+    .limit(1)
+    .get();
+  const judgingSeq = judging?.seq ?? Number.POSITIVE_INFINITY;
+  return {
+    agent: sumOf(calls.filter((call) => call.seq < judgingSeq)),
+    judge: sumOf(calls.filter((call) => call.seq >= judgingSeq)),
   };
 }
 

@@ -101,7 +101,8 @@ export function TrendChart({ trends: { points, others, changes }, label }: { tre
 /** Keeps the first and last day within the chart. Narrow screens hide every second, spare day. */
 function dayClass(index: number, last: number, step: number): string {
   const anchor = index === last ? "end" : "middle";
-  return `${index === 0 ? "" : anchor}${(index / step) % 2 === 1 ? " spare" : ""}`;
+  const isSpare = (index / step) % 2 === 1;
+  return `${index === 0 ? "" : anchor}${isSpare ? " spare" : ""}`;
 }
 
 /** Rounded limits that contain every band, within 0 and 100. */
