@@ -47,10 +47,13 @@ export function addTrends(program: Command, useApi: UseApi): void {
   );
 }
 
+const dayLength = "2026-11-16".length;
+/** Of evaluations, there may be several a day. */
+const minuteLength = "2026-11-16 09:30".length;
+
 const toRows = ({ points, scope, timeZone }: Trends): string[][] =>
   points.map(({ from, evalRequestId, n, score, successRate, medianSeconds, medianCostUsd }) => [
-    // Of evaluations, there may be several a day.
-    toLocalTime(from, timeZone).slice(0, evalRequestId === undefined ? 10 : 16),
+    toLocalTime(from, timeZone).slice(0, evalRequestId === undefined ? dayLength : minuteLength),
     String(n),
     scoreText({ score: score?.mean ?? null, scope: scope ?? "goal" }),
     toRange(score),

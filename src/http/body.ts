@@ -161,10 +161,11 @@ function checkShape(text: string, name: string, maxValues: number): void {
     const code = text.charCodeAt(i);
     if (code === quote) i = endOfString(text, i);
     else if (code === comma || code === openBracket || code === openBrace) {
+      if (code !== comma) depth++;
+      values++;
       // What the outermost brackets contain is level 0.
-      if (code !== comma && ++depth > maxDepth + 1)
-        throw invalidField(name, `must not be nested more than ${maxDepth} levels deep`);
-      if (++values > maxValues)
+      if (depth > maxDepth + 1) throw invalidField(name, `must not be nested more than ${maxDepth} levels deep`);
+      if (values > maxValues)
         throw new AppError("too_large", `The ${name} has more than ${maxValues} values. Send fewer.`);
     } else if (code === closeBracket || code === closeBrace) depth--;
   }
