@@ -1,5 +1,7 @@
+import { lazy } from "../../once.ts";
 import type { Check } from "../agent.ts";
 import { type CodeSample, lineInSample } from "../page.ts";
+import { type ApiDescription, namesIn } from "./api-contract.ts";
 import { languageOf } from "./inferred-languages.ts";
 import { installsOf } from "./packages.ts";
 import { hasWords, paragraphsOf } from "./secrets.ts";
@@ -12,11 +14,11 @@ const scriptLabel = /^(?:sh|bash|shell|zsh)$/;
 const commandLabel = /^(?:sh|bash|shell|zsh|console|terminal|shell-session|shellsession|sh-session|bash-session|http)$/;
 
 /**
- * Checks whether the samples of a page can be copied: what to fill in is explained, and commands have no prompt. `apiNames`: of the parameters and
- * properties that API descriptions of the docs explain.
+ * Checks whether the samples of a page can be copied: what to fill in is explained, and commands have no prompt. `descriptions`: those of
+ * the docs, which explain their parameters and properties.
  */
-export const checkCopying = (page: ReadPage, pages: ReadPage[], apiNames: string[]): Check[] => [
-  ...placeholderChecks(page, pages, apiNames),
+export const checkCopying = (page: ReadPage, pages: ReadPage[], descriptions: ApiDescription[]): Check[] => [
+  ...placeholderChecks(page, pages, descriptions),
   ...promptChecks(page, pages),
 ];
 
@@ -52,15 +54,19 @@ const restOf = (code: string, placeholder: string): string =>
   code.replace(new RegExp(`(?:[\\w-]+=|(?<!\\S)--?[\\w-]+ )?["']?${RegExp.escape(placeholder)}`, "g"), "");
 
 /** A placeholder is explained if a paragraph or a row of a page, a name in an API description, or the rest of the sample has all of its words. */
-function placeholderChecks(page: ReadPage, pages: ReadPage[], apiNames: string[]): Check[] {
-  const explanations = [...pages.flatMap(({ markdown }) => paragraphsOf(markdown)), ...apiNames];
+function placeholderChecks(page: ReadPage, pages: ReadPage[], descriptions: ApiDescription[]): Check[] {
+  // Most pages have no placeholder, and the names in a large description take long to find.
+  const findExplanations = lazy(() => [
+    ...pages.flatMap(({ markdown }) => paragraphsOf(markdown)),
+    ...descriptions.flatMap(namesIn),
+  ]);
   const isExplained = (name: string, rest: string) => {
     const words = name
       .replace(/([a-z])([A-Z])/g, "$1 $2")
       .toLowerCase()
       .split(/[^a-z]+/)
       .filter((word) => word.length >= 3 && !/^(?:your|here)$/.test(word));
-    return hasWords([...explanations, rest.toLowerCase()], words);
+    return hasWords([rest.toLowerCase()], words) || hasWords(findExplanations(), words);
   };
   const unexplained = new Map<string, { text: string; line: number }>();
   for (const sample of page.samples)

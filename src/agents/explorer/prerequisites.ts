@@ -1,7 +1,7 @@
 import type { Check } from "../agent.ts";
 import { type CodeSample, lineInSample } from "../page.ts";
 import { findAnswer } from "./answer.ts";
-import { type ApiDescription, namesIn } from "./api-contract.ts";
+import type { ApiDescription } from "./api-contract.ts";
 import { isAboutVersions } from "./api-samples.ts";
 import { checkCopying } from "./copying.ts";
 import {
@@ -45,7 +45,7 @@ export async function* checkPrerequisites(
   const checks = [
     ...needs.map((need) => toPrerequisiteCheck(page, need)),
     ...versionChecks(page, installs),
-    ...checkCopying(page, readablePages, descriptions.flatMap(namesIn)),
+    ...checkCopying(page, readablePages, descriptions),
   ];
   if (checks.length === 0) return;
   yield* useTool(session, "check_prerequisites", { url: page.url }, async () => {
