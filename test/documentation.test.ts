@@ -32,7 +32,7 @@ import { RunRequest, RunResponse } from "../src/runs/schema.ts";
 import { Suite } from "../src/suites/schema.ts";
 import { countAttempt, countResponse, createMetrics, respondToScrape } from "../src/telemetry/metrics.ts";
 import { allDocs, toHtml } from "../src/web/docs.ts";
-import { withFigures } from "./bench/figures.ts";
+import { toSigned, withFigures } from "./bench/figures.ts";
 import { testApp } from "./support/app.ts";
 import { findingsTables, languagesTable } from "./support/explorer-findings.ts";
 import {
@@ -586,6 +586,10 @@ test.each([
   ["mcp.md", "tools", toolsTable(toTools(app.service.ctx))],
 ])("%s has the %s of the code, as written by bun run docs", async (file, name, table) => {
   expect(partOf(await Bun.file(docFile(file)).text(), name)).toBe(table);
+});
+
+test("a difference in the figures has one sign", () => {
+  expect([12.4, -295.6, -0.2].map(toSigned)).toEqual(["+12", "-296", "0"]);
 });
 
 test("new figures replace old ones of the same name", () => {

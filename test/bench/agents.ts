@@ -9,6 +9,7 @@ import { fileSystem } from "../../src/agents/sandbox/bubblewrap.ts";
 import { client, furnish } from "../support/executable.ts";
 import type { Turn } from "../support/fake-model.ts";
 import { childrenOf, descendantsOf, isWaiting, processFile } from "../support/processes.ts";
+import { toSigned } from "./figures.ts";
 import { median, percentile, type SessionBench } from "./load.ts";
 
 /** Milliseconds of a session: from its request to the first model call, from the last one to its end, and in total. */
@@ -238,8 +239,7 @@ export async function benchAgents({ start, row, folder, env, executable }: Sessi
     const names = { first: "request to first model call", after: "last model call to report", whole: "total" };
     for (const [name, label] of Object.entries(names) as [keyof Times, string][]) {
       const [a, b] = [median(ours.map((each) => each[name])), median(floor.map((each) => each[name]))];
-      const ratio =
-        name === "whole" || aims.first.includes("×") ? `${(a / b).toFixed(2)} ×` : `+${(a - b).toFixed(0)} ms`;
+      const ratio = name === "whole" || aims.first.includes("×") ? `${(a / b).toFixed(2)} ×` : `${toSigned(a - b)} ms`;
       row(`${what}: ${label}`, `${a.toFixed(0)} ms, ${at}`, `${b.toFixed(0)} ms`, ratio, aims[name]);
     }
   };
@@ -305,7 +305,7 @@ export async function benchAgents({ start, row, folder, env, executable }: Sessi
       "codex: memory of the processes of a session",
       words(ours),
       words(floor),
-      `+${words(ours - floor)}`,
+      `${toSigned(ours - floor)} MiB`,
       "≤ +40 MiB",
     );
   }

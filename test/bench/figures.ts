@@ -5,6 +5,10 @@ export type Figure = [name: string, ours: string, floor: string, ratio: string, 
 
 const heading = ["Measurement", "evald", "Floor", "evald / floor", "Target", "Measured"];
 
+/** A difference as a whole number: `+12`, `-3` or `0`. */
+export const toSigned = (difference: number): string =>
+  difference.toLocaleString("en", { signDisplay: "exceptZero", maximumFractionDigits: 0, useGrouping: false });
+
 /** Measurements as a Markdown table. `measured` says when and where. */
 export const toFigures = (figures: Figure[], measured: string): string =>
   toTable(
