@@ -38,7 +38,9 @@ async function inject(pid: number, ...faults: string[]) {
   })();
   await attached.promise;
   return async () => {
-    strace.kill("SIGINT");
+    // Its own way to detach may last forever: it waits for the first process of a sandbox to stop, which waits until strace has seen the end of
+    // the other processes of the sandbox.
+    strace.kill("SIGKILL");
     await strace.exited;
   };
 }
