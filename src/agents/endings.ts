@@ -8,7 +8,10 @@ type EndingRule = {
   meaning: string;
   /** The outcome of the session if it is graded, unless success checks decide; `claimed`: what the agent itself says. null: it is never graded. */
   outcome: "claimed" | "goal_not_met" | null;
-  /** The failure of the run if it is not graded, unless its code is known more precisely. null: it is always graded. If both are set, it is graded only after a tool call. */
+  /**
+   * The failure of the run if it is not graded, unless its code is known more precisely. null: it is always graded. With an `outcome` too, it is
+   * graded only after a tool call.
+   */
   failure: { code: FailedCode; retry: Retry } | null;
 };
 
@@ -95,15 +98,22 @@ const tooLongMessage =
 const isTooLong = (status: number | null, message: string): boolean =>
   status === 413 || ((status === 400 || status === null) && tooLongMessage.test(message));
 
-/** Whether a text asks for a login. */
-export const asksForLogin = (text: string): boolean =>
-  /\b(log ?in|sign ?in|authenticate|authentication (is )?required|not (logged|signed) in|device code|api key (is )?(missing|required|not (set|found)))\b/i.test(
-    text,
-  );
+const loginRequests = [
+  /\b(log ?in|sign ?in|authenticate|authentication (is )?required|not (logged|signed) in|device code)\b/i,
+  /\bapi key (is )?(missing|required|not (set|found))\b/i,
+];
 
-/** Whether a text ends with a question that waits for an answer, such as `[y/N]` or `Continue?`. */
-export const asksQuestion = (text: string): boolean =>
-  /[[(](y(es)?\/n(o)?)[\])]|\?\s*[>:›❯]?\s*$|\bpress (enter|any key|return)\b/i.test(text.trimEnd().slice(-500));
+/** Whether a text asks for a login. */
+export const asksForLogin = (text: string): boolean => loginRequests.some((request) => request.test(text));
+
+/** `[y/N]`, `Continue?` and `Press Enter`. */
+const questions = [/[[(](y(es)?\/n(o)?)[\])]/i, /\?\s*[>:›❯]?\s*$/, /\bpress (enter|any key|return)\b/i];
+
+/** Whether a text ends with a question that waits for an answer. */
+export function asksQuestion(text: string): boolean {
+  const end = text.trimEnd().slice(-500);
+  return questions.some((question) => question.test(end));
+}
 
 /** The ending that a failed model call causes, by the status of its response (null: unknown) and its message. */
 export function endingOfCall(status: number | null, message: string): EndingName | null {

@@ -9,7 +9,7 @@ import { plainText } from "./markdown-links.ts";
 /** Selectors of elements whose content nobody reads. */
 const unreadElements = ["head", "script", "style", "template", "svg"];
 const menus = ["nav", "footer", "[role=navigation]", "[role=contentinfo]", "[role=search]"];
-/** Selectors of elements that surround the content of a page, or are a part of it. */
+/** Selectors of elements to leave out, because they surround the content of a page. The next list is for a page in which they are its content. */
 const surroundings = [[...menus, "aside", "form", "button"], menus, []];
 /** If less text than this, and less than half of the page's own, would be left, fewer surroundings are left out. */
 const minMainChars = 200;
@@ -53,9 +53,11 @@ function convertMain(source: string, url: string, minChars: number): string {
 }
 
 const headingLine = /^#{1,6} .*$/gm;
-/** `[text](page#section "title")`, whose text may contain pictures and whose page may be missing. */
-const sectionLink =
-  /\[((?:!\[[^[\]\n]{0,200}\]|[^[\]\n]){0,200})\]\(([^()\s]{0,500})#[^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/g;
+const textWithPictures = String.raw`(?:!\[[^[\]\n]{0,200}\]|[^[\]\n]){0,200}`;
+const urlPart = String.raw`[^()\s]{0,500}`;
+const linkTitle = String.raw` "[^"\n]{0,200}"`;
+/** `[text](page#section "title")`, whose page may be missing. Groups: the text and the page. */
+const sectionLink = new RegExp(String.raw`\[(${textWithPictures})\]\((${urlPart})#${urlPart}(?:${linkTitle})?\)`, "g");
 
 /**
  * Markdown whose headings have no links to sections of their page, at `url`. Builders add such a link around the text of a heading, which

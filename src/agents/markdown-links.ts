@@ -5,8 +5,11 @@ import type { DocLink } from "./markup.ts";
 const maxLine = 20_000;
 const maxLinks = 3000;
 
-/** A link or a picture: its text may have brackets, escaped or in pairs, and its target may have parentheses. */
-const inlineLink = /!?\[((?:\\.|\[(?:\\.|[^[\]\\])*\]|[^[\]\\])*)\]\((?:<[^<>]*>|[^()<>]*(?:\([^()]*\)[^()]*)?)\)/g;
+const withoutBrackets = String.raw`\\.|[^[\]\\]`;
+const textWithBrackets = String.raw`(?:\[(?:${withoutBrackets})*\]|${withoutBrackets})*`;
+const targetWithParentheses = String.raw`<[^<>]*>|[^()<>]*(?:\([^()]*\)[^()]*)?`;
+/** A link or a picture: its text may have brackets, escaped or in pairs, and its target a pair of parentheses. */
+const inlineLink = new RegExp(String.raw`!?\[(${textWithBrackets})\]\((?:${targetWithParentheses})\)`, "g");
 
 /** The target of a link or picture with what is around it, which may have parentheses in pairs: the source of a regular expression. */
 export const linkTarget = String.raw`\((?:[^()]|\([^()]*\))*\)`;

@@ -160,9 +160,12 @@ const textReaders: Record<string, (state: State, chunk: HTMLRewriterTypes.Text) 
 
 /** Scripts of pages that only redirect are short. */
 const maxScriptChars = 5000;
-/** `location = "/new"`, `window.location.replace('/new')`; what may follow is the query or the fragment of the page, as in `+ location.hash`. */
-const opensUrl =
-  /(?<![\w.$])(?:(?:window|document|self|top|parent)\.)?location(?:\.href)?\s*(?:=\s*|\.(?:replace|assign)\(\s*)(["'`])([^"'`\s]+)\1(?!\s*\+(?!\s*(?:\w+\.)?location\.(?:hash|search)))/;
+const location = String.raw`(?<![\w.$])(?:(?:window|document|self|top|parent)\.)?location(?:\.href)?`;
+const opens = String.raw`(?:=\s*|\.(?:replace|assign)\(\s*)`;
+/** The rest of a URL that a script computes. Its query and fragment may be those of this page. */
+const computedRest = String.raw`\s*\+(?!\s*(?:\w+\.)?location\.(?:hash|search))`;
+/** `location = "/new"`, `window.location.replace('/new')`. The URL is the second group. */
+const opensUrl = new RegExp(String.raw`${location}\s*${opens}(["'${"`"}])([^"'${"`"}\s]+)\1(?!${computedRest})`);
 
 /** The URL that a script opens in any case. */
 function scriptTarget({ scripts, base }: State): string | null {

@@ -6,6 +6,7 @@ import {
   AgentFailure,
   type AgentResources,
   runInfrastructureStep,
+  type SandboxResources,
   toAgentFailure,
 } from "../agent.ts";
 import { createStartReporter, startCpuMeter, toShortage } from "../cpu-meter.ts";
@@ -13,6 +14,7 @@ import type { Fields } from "../fields.ts";
 import { checkGoal, decideEnding } from "../goal-checks.ts";
 import { toPrompt } from "../llm/instructions.ts";
 import { createReader } from "../reader.ts";
+import type { Relay } from "../relay/relay.ts";
 import { bridgePorts } from "../sandbox/bridge.ts";
 import { diskFull } from "../sandbox/command.ts";
 import { runSandboxed } from "../sandbox/sandbox.ts";
@@ -87,27 +89,16 @@ type CodingAgent = { preset: Preset; path: string; version: string };
 
 /** One session of a coding agent: reports its events and ends with `end`. Throws an AgentFailure. */
 export async function runSession(
-  { preset: basePreset, path, version }: CodingAgent,
+  agent: CodingAgent,
   task: Task,
   context: AgentContext,
   send: (event: AgentEvent) => void,
 ): Promise<void> {
-  const { resources } = context;
-  if (!resources) throw toAgentFailure("unusable", "the agent was started without a model");
-  const { sandbox, model } = resources;
-  const preset = applyOptions(basePreset, task.agentOptions);
-  if ("missing" in sandbox)
-    throw toAgentFailure("unusable", `${preset.name} only runs in a sandbox, and there is none: ${sandbox.missing}`, {
-      code: "sandbox_unavailable",
-    });
-  const program = findProgram(preset, path);
-  if ("missing" in program)
-    throw toAgentFailure("unusable", `${preset.name}: ${program.missing}`, {
-      code: "agent_not_installed",
-      ...(preset.install !== null && { subject: preset.install }),
-    });
+  const preset = applyOptions(agent.preset, task.agentOptions);
+  const { resources, sandbox, program } = requireProgram(preset, agent.path, context);
+  const { model } = resources;
   const values = toTemplateValues(preset, model, task);
-  send(toStartedEvent({ preset, path, version }, program, task, resources));
+  send(toStartedEvent({ ...agent, preset }, program, task, resources));
   let lastId = 0;
   const session = { task, context, nextId: () => `check${++lastId}`, report: send };
   const prepared = await setUpWorkspace(session, sandbox, preset);
@@ -120,7 +111,7 @@ export async function runSession(
   const reportStart = createStartReporter({ meter, context, report: send });
   const mcpServers = Object.keys(setup.mcpServers ?? {});
   const output = keepOutput(
-    { evald: "agent-output", agent: preset.id, version, stream: preset.stream, mcpServers },
+    { evald: "agent-output", agent: preset.id, version: agent.version, stream: preset.stream, mcpServers },
     send,
   );
   const reporter = startReporter(preset, mcpPrefixes, output, (event) => {
@@ -139,31 +130,9 @@ export async function runSession(
     return diff;
   });
   try {
-    const findCurrentCallId = () => waitForCurrentCallId(reporter, record);
-    const { openRelay } = await import("../relay/relay.ts");
-    await using relay = await runInfrastructureStep("workspace_failed", "the relay could not be opened", () =>
-      openRelay({
-        ...sandbox,
-        task,
-        reader: createReader(task),
-        report: send,
-        now: context.now,
-        findCurrentCallId,
-      }),
-    );
-    const sandboxRun = {
-      workspace: sandbox.workspace,
-      limits: { ...task.limits, processes: maxProcesses },
-      signal: context.signal,
-    };
-    const { command, variables } = toSandboxCommand(preset, program, values, task, sandbox.login);
-    const agentProcess = await runInfrastructureStep("agent_not_started", `${preset.name} could not be started`, () =>
-      runSandboxed({ ...sandboxRun, ...command, sockets: { gateway: record.socketPath, egress: relay.toProxy() } }),
-    );
-    const startCommand = ({ argv, env }: ClientCommand) =>
-      runSandboxed({ ...sandboxRun, argv, env: { ...variables, ...env }, sockets: { egress: relay.toProxy() } });
-    const { ending, claimedUsd } = await endUnlessReplaced(preset, path, program, async () => {
-      const runningAgent = { process: agentProcess, startCommand };
+    await using relay = await openSessionRelay({ sandbox, task, context, reporter, record, send });
+    const runningAgent = await startAgent({ preset, program, values, task, context, sandbox, record, relay });
+    const { ending, claimedUsd } = await endUnlessReplaced(preset, agent.path, program, async () => {
       const { result, wait } = await readUntilEnd(runningAgent, task, record, reporter, send, openDiff);
       context.signal.throwIfAborted();
       // Nothing is read after the end.
@@ -182,6 +151,75 @@ export async function runSession(
     output.close();
     await record.close();
   }
+}
+
+/** What a session can't do without: a model, a sandbox and the program of its agent. Throws an AgentFailure if one is missing. */
+function requireProgram(preset: Preset, path: string, { resources }: AgentContext) {
+  if (!resources) throw toAgentFailure("unusable", "the agent was started without a model");
+  const { sandbox } = resources;
+  if ("missing" in sandbox)
+    throw toAgentFailure("unusable", `${preset.name} only runs in a sandbox, and there is none: ${sandbox.missing}`, {
+      code: "sandbox_unavailable",
+    });
+  const program = findProgram(preset, path);
+  if ("missing" in program)
+    throw toAgentFailure("unusable", `${preset.name}: ${program.missing}`, {
+      code: "agent_not_installed",
+      ...(preset.install !== null && { subject: preset.install }),
+    });
+  return { resources, sandbox, program };
+}
+
+type RelayContext = {
+  sandbox: SandboxResources;
+  task: Task;
+  context: AgentContext;
+  reporter: SessionReporter;
+  record: ModelRecord;
+  send: (event: AgentEvent) => void;
+};
+
+/** Opens the network of a session's sandboxes. */
+async function openSessionRelay({ sandbox, task, context, reporter, record, send }: RelayContext): Promise<Relay> {
+  const { openRelay } = await import("../relay/relay.ts");
+  return runInfrastructureStep("workspace_failed", "the relay could not be opened", () =>
+    openRelay({
+      ...sandbox,
+      task,
+      reader: createReader(task),
+      report: send,
+      now: context.now,
+      findCurrentCallId: () => waitForCurrentCallId(reporter, record),
+    }),
+  );
+}
+
+type StartContext = {
+  preset: Preset;
+  program: InstalledProgram;
+  values: TemplateValues;
+  task: Task;
+  context: AgentContext;
+  sandbox: SandboxResources;
+  record: ModelRecord;
+  relay: Relay;
+};
+
+/** Starts the agent in its sandbox. Commands that it asks evald to start get sandboxes of their own, without access to the model. */
+async function startAgent(start: StartContext): Promise<RunningAgent> {
+  const { preset, program, values, task, context, sandbox, record, relay } = start;
+  const sandboxRun = {
+    workspace: sandbox.workspace,
+    limits: { ...task.limits, processes: maxProcesses },
+    signal: context.signal,
+  };
+  const { command, variables } = toSandboxCommand(preset, program, values, task, sandbox.login);
+  const agentProcess = await runInfrastructureStep("agent_not_started", `${preset.name} could not be started`, () =>
+    runSandboxed({ ...sandboxRun, ...command, sockets: { gateway: record.socketPath, egress: relay.toProxy() } }),
+  );
+  const startCommand = ({ argv, env }: ClientCommand) =>
+    runSandboxed({ ...sandboxRun, argv, env: { ...variables, ...env }, sockets: { egress: relay.toProxy() } });
+  return { process: agentProcess, startCommand };
 }
 
 /** ID of the call in progress, by the agent or else by its model; null if there is none, or more than one. */

@@ -41,37 +41,16 @@ const forwardedHeaders = ["accept", "anthropic-version", "anthropic-beta", "open
 
 /** Forwards a request to the model, if it is allowed and within the run's limits. */
 export async function answerCall(session: ModelSession, request: Request): Promise<Response> {
-  const { account, closing, activeCalls, allowsWebSearch, takesCalls, waitForTurn } = session;
-  if (!takesCalls)
-    return refusalResponse(
-      403,
-      "an agent with a login must call its vendor itself; remove in login.env of its entry what names the gateway",
-      "forbidden",
-    );
-  const { model } = account.run;
-  const endpoint = request.method === "POST" ? findEndpoint(model.provider, new URL(request.url)) : null;
-  if (!endpoint) return refusalResponse(404, `this is not a supported ${model.provider} endpoint`, "not_found");
-  // The server itself rejects bodies that are too large with 413.
-  const text = await request.text().catch(() => "");
-  await waitForTurn();
-  const body = parseObject(text);
-  if (!body) return refusalResponse(400, "the request must be a JSON object", "bad_request");
-  const call = toModelRequest(endpoint, body);
-  if (call.model !== model.name)
-    return refusalResponse(403, `this run may only call the model ${model.name}`, "forbidden");
-  const providerTool = findProviderTool(call, allowsWebSearch);
-  if (providerTool !== null)
-    return refusalResponse(403, `tools that run at the provider are not allowed: ${providerTool}`, "forbidden");
-  const requested = readRequestedOutput(call);
-  if ("field" in requested)
-    return Response.json(toInvalidRequest(call.format, requested.field, requested.message), { status: 400 });
-  await waitForTurn();
+  const { account, closing, activeCalls } = session;
+  const reading = await readCall(session, request);
+  if (reading instanceof Response) return reading;
+  const { call, requested, bytes } = reading;
+  await session.waitForTurn();
   const refusal = findRefusal(session);
   if (refusal) return refusal;
   if (activeCalls.size >= maxCallsAtOnce)
     return refusalResponse(429, `a run may make at most ${maxCallsAtOnce} concurrent calls`, "too_many_calls");
 
-  const bytes = Buffer.byteLength(text);
   const need = needOf(session, call, requested, bytes);
   const likelyInput = likelyInputTokens(call, bytes);
   const end = Promise.withResolvers<void>();
@@ -99,6 +78,40 @@ export async function answerCall(session: ModelSession, request: Request): Promi
   });
   if (account.nearLimits.size > 0) response.headers.set(nearLimitHeader, [...account.nearLimits].join(","));
   return response;
+}
+
+/** A call of the model, the output that it asks for, and the size of its body. */
+type RequestedCall = { call: ModelRequest; requested: RequestedOutput; bytes: number };
+
+/** Reads the call in a request. Returns a response if it isn't allowed. */
+async function readCall(
+  { account, allowsWebSearch, takesCalls, waitForTurn }: ModelSession,
+  request: Request,
+): Promise<RequestedCall | Response> {
+  if (!takesCalls)
+    return refusalResponse(
+      403,
+      "an agent with a login must call its vendor itself; remove in login.env of its entry what names the gateway",
+      "forbidden",
+    );
+  const { model } = account.run;
+  const endpoint = request.method === "POST" ? findEndpoint(model.provider, new URL(request.url)) : null;
+  if (!endpoint) return refusalResponse(404, `this is not a supported ${model.provider} endpoint`, "not_found");
+  // The server itself rejects bodies that are too large with 413.
+  const text = await request.text().catch(() => "");
+  await waitForTurn();
+  const body = parseObject(text);
+  if (!body) return refusalResponse(400, "the request must be a JSON object", "bad_request");
+  const call = toModelRequest(endpoint, body);
+  if (call.model !== model.name)
+    return refusalResponse(403, `this run may only call the model ${model.name}`, "forbidden");
+  const providerTool = findProviderTool(call, allowsWebSearch);
+  if (providerTool !== null)
+    return refusalResponse(403, `tools that run at the provider are not allowed: ${providerTool}`, "forbidden");
+  const requested = readRequestedOutput(call);
+  if ("field" in requested)
+    return Response.json(toInvalidRequest(call.format, requested.field, requested.message), { status: 400 });
+  return { call, requested, bytes: Buffer.byteLength(text) };
 }
 
 /** Why a session takes no more calls; null if it does. */

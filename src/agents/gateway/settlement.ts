@@ -49,12 +49,7 @@ function settleAnswer(
   const costUsd = finalUsage && priceOf(finalUsage, summary.model, model);
   // What names no model, such as a web page, cost nothing, unless it was cut before it could name one.
   const isFromModel = summary.model !== null || cutReason !== null;
-  const likelyUsage = finalUsage === null && isFromModel ? estimateUsage(summary, likelyInput) : null;
-  const estimate = likelyUsage && {
-    inputTokens: likelyUsage.input,
-    outputTokens: likelyUsage.output,
-    costUsd: priceOf(likelyUsage, summary.model, model),
-  };
+  const estimate = finalUsage === null && isFromModel ? toEstimate(summary, likelyInput, model) : null;
   const { input: inputTokens = 0, output: outputTokens = 0, cached: cachedTokens, reasoning } = usage ?? {};
   const usedTokens = estimate ? estimate.inputTokens + estimate.outputTokens : inputTokens + outputTokens;
   const usedUsd = costUsd ?? estimate?.costUsd ?? 0;
@@ -83,10 +78,12 @@ function settleAnswer(
   if (!usage && isComplete)
     failWithoutPrice(account, `${name} does not report token usage`, "use a server that reports it");
   const problem = error ?? cutReason ?? findIncompleteness(summary, model);
+  // A response that the agent itself didn't read to its end is no failure.
+  const isFailure = problem !== null && (error !== null || !clientLeft);
   if (problem === null) {
     account.failures = 0;
     account.lastFailure = null;
-  } else if (error !== null || !clientLeft)
+  } else if (isFailure)
     countFailure(account, `sent an incomplete response: ${problem.slice(0, 300)}`, null, {
       code: "model_answer_incomplete",
       subject: model.id,
@@ -99,6 +96,11 @@ function findIncompleteness({ usage, model, isComplete }: ResponseSummary, { bas
   return usage === null && model === null
     ? `the response is not from a model API; check the base URL ${baseUrl}`
     : "the response ended early";
+}
+
+function toEstimate(summary: ResponseSummary, likelyInput: number, model: ModelAccess) {
+  const usage = estimateUsage(summary, likelyInput);
+  return { inputTokens: usage.input, outputTokens: usage.output, costUsd: priceOf(usage, summary.model, model) };
 }
 
 /** What a call has probably used whose response did not say so, or was cut before it did. Never less than it has reported. */

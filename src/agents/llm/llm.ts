@@ -5,6 +5,7 @@ import { type EndingName, endings } from "../endings.ts";
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
 import { createReader } from "../reader.ts";
 import { createRelayOpener } from "../relay/relay-opener.ts";
+import type { PreparedWorkspace } from "../sandbox/prepare-workspace.ts";
 import { mountWorkspace } from "../sandbox/workspace.ts";
 import type { Task } from "../task.ts";
 import { openWorkspaceDiff, reportWorkspaceDiff, setUpWorkspace } from "../workspace-setup.ts";
@@ -95,10 +96,7 @@ async function runSession(
   const toolNames = Object.keys(ownTools);
   using meter = startCpuMeter();
   const missing = listMissing(resources);
-  const goal = (task.endGoal ?? task.text).slice(0, 2000);
-  const agent = { agent: "llm", version, kind: "model" as const, model: modelAccess.id };
-  const assignment = { goal, starts: task.startUrls, product: task.productUrl };
-  report({ type: "milestone", name: "started", detail: { ...agent, ...assignment, tools: toolNames, missing } });
+  report(toStartedEvent(version, task, resources, { tools: toolNames, missing }));
 
   if (!sandbox && task.workspace)
     throw toAgentFailure("unusable", `the workspace can't be set up: ${missing.join("; ")}`, {
@@ -110,11 +108,7 @@ async function runSession(
   const prepared = sandbox && (await setUpWorkspace(session, sandbox, { contextFile: "AGENTS.md", skillsFolder }));
   const { skills = [] } = prepared ?? {};
   await using mcp = sandbox && relay && (await openMcp({ task, sandbox, openRelay: relay.open, version, signal }));
-  if (prepared) {
-    const names = { skills: skills.map(({ name }) => name), mcpServers: mcp?.available ?? [] };
-    const detail = { instructions: prepared.instructionChars > 0, ...names };
-    report({ type: "milestone", name: "context_offered", detail });
-  }
+  if (prepared) report(toOfferedEvent(prepared, mcp?.available ?? []));
   // Checks that pass before the agent starts aren't its achievement.
   await checkGoal(session, "before");
   const countAndReport = (event: AgentEvent) => {
@@ -142,6 +136,24 @@ async function runSession(
   await mcp?.[Symbol.asyncDispose]();
   report({ type: "end", ...(await decideEnding(ending, session)) });
 }
+
+function toStartedEvent(
+  version: string,
+  task: Task,
+  { model }: AgentResources,
+  tools: { tools: string[]; missing: string[] },
+): AgentEvent {
+  const goal = (task.endGoal ?? task.text).slice(0, 2000);
+  const agent = { agent: "llm", version, kind: "model" as const, model: model.id };
+  const assignment = { goal, starts: task.startUrls, product: task.productUrl };
+  return { type: "milestone", name: "started", detail: { ...agent, ...assignment, ...tools } };
+}
+
+const toOfferedEvent = ({ skills, instructionChars }: PreparedWorkspace, mcpServers: string[]): AgentEvent => ({
+  type: "milestone",
+  name: "context_offered",
+  detail: { instructions: instructionChars > 0, skills: skills.map(({ name }) => name), mcpServers },
+});
 
 /** What this machine lacks for the agent, each with the reason. */
 const listMissing = ({ sandbox, browser }: AgentResources): string[] => [

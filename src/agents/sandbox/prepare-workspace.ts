@@ -42,9 +42,7 @@ export async function prepareWorkspace(options: PreparationOptions): Promise<Pre
 
   async function step(name: string, command: Omit<Command, "signal">): Promise<CommandEnd> {
     const end = await runCommand({ workspace, limits, signal, ...command });
-    const problem =
-      stopReason(end, command.seconds) ??
-      (end.exitCode === 0 ? null : `exit code ${end.exitCode}${lastLine(end.stderr || end.stdout)}`);
+    const problem = stopReason(end, command.seconds) ?? describeExit(end);
     if (problem !== null) throw new AgentFailure("workspace_setup_failed", `${name} failed: ${problem}`);
     return end;
   }
@@ -63,13 +61,7 @@ export async function prepareWorkspace(options: PreparationOptions): Promise<Pre
   const { instructions } = setup;
   if (instructions !== undefined)
     await step("writing AGENTS.md", {
-      argv: [
-        "sh",
-        "-c",
-        'cat > AGENTS.md && { [ "$1" = AGENTS.md ] || { mkdir -p "$(dirname "$1")" && cp AGENTS.md "$1"; }; }',
-        "sh",
-        contextFile,
-      ],
+      argv: ["sh", "-c", writeInstructions, "sh", contextFile],
       stdin: instructions,
       seconds: unpackSeconds,
     });
@@ -110,14 +102,20 @@ export async function prepareWorkspace(options: PreparationOptions): Promise<Pre
   };
 }
 
+/** Why a command failed that exited by itself; null: it succeeded. */
+function describeExit({ exitCode, stderr, stdout }: CommandEnd): string | null {
+  if (exitCode === 0) return null;
+  const lastLine = (stderr || stdout).trim().split("\n").at(-1)?.slice(0, 300) ?? "";
+  return `exit code ${exitCode}${lastLine && `: ${lastLine}`}`;
+}
+
 const unpack = ["tar", "-xzf", "-", "-C", "/workspace", "--no-same-owner", "--no-same-permissions"];
 
-// One commit, by its branch, tag or ID. Git must not ask for a password.
+/** Writes stdin to AGENTS.md, and copies it to the file in its argument. */
+const writeInstructions =
+  'cat > AGENTS.md && { [ "$1" = AGENTS.md ] || { mkdir -p "$(dirname "$1")" && cp AGENTS.md "$1"; }; }';
+
+/** Gets one commit, by its branch, tag or ID. Git must not ask for a password. */
 const checkOut = `command -v git >/dev/null || { echo "Git is not installed" >&2; exit 127; }
 export GIT_TERMINAL_PROMPT=0
 git init -q . && git fetch -q --depth 1 -- "$1" "$2" && git checkout -q --detach FETCH_HEAD && git rev-parse HEAD`;
-
-const lastLine = (text: string) => {
-  const line = text.trim().split("\n").at(-1)?.slice(0, 300) ?? "";
-  return line && `: ${line}`;
-};

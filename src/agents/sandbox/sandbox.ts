@@ -135,27 +135,9 @@ export function runSandboxed(run: SandboxRun): SandboxProcess {
   if (asRoot) for (const path of usedPaths) chownSync(path, nobody, nobody);
   // The kernel counts files in memory as memory of the processes that wrote them.
   const cgroup = createCgroup(limits, isMounted ? limits.workspaceBytes : 0);
-
-  // Options and ports are passed through pipes, because every user on the machine can read command lines.
-  const inherited: Inherited[] = [];
-  const descriptorOf = (source: Inherited) => String(inherited.push(source) - 1 + firstDescriptor);
-  const { hosts, certificates } = run.sockets?.egress ?? {};
-  const filter = seccompFilter();
   const status = openStatusFile();
-  const variables = {
-    ...commonVariables(certificates !== undefined),
-    ...run.env,
-    ...(program && { [bridgeVariable]: descriptorOf(JSON.stringify(ports)) }),
-  };
-  const options = [
-    ...fileSystem(asRoot ? bindsForNobody(binds) : binds, limits.memoryBytes),
-    ...(filter ? ["--seccomp", descriptorOf(filter)] : []),
-    ...["--json-status-fd", descriptorOf(status)],
-    ...Object.entries(generatedFiles(hosts)).flatMap(([path, text]) => ["--ro-bind-data", descriptorOf(text), path]),
-    ...Object.entries(variables).flatMap(([name, value]) => ["--setenv", name, value]),
-    ...["--remount-ro", "/", "--chdir", program ? "/run/evald" : "/workspace"],
-  ];
-  const optionsDescriptor = descriptorOf(options.map((option) => `${option}\0`).join(""));
+  const { inherited, options } = toOptions(run, { asRoot, binds, ports, program, status, limits });
+  const optionsDescriptor = inherit(inherited, options.map((option) => `${option}\0`).join(""));
   const bridge = program ? [...program.argv, "__bridge", "--"] : [];
   const child = spawnWith(inherited, [
     // The shell joins the control groups and makes itself the first process to be killed when memory is short.
@@ -201,6 +183,47 @@ export function runSandboxed(run: SandboxRun): SandboxProcess {
     boundBy: cgroup ? "a control group" : "rlimits",
   };
 }
+
+type OptionContext = {
+  asRoot: boolean;
+  binds: Bind[];
+  ports: BridgePort[];
+  program: Program | null;
+  status: number;
+  limits: SandboxLimits;
+};
+
+/** The options of bubblewrap, and what it gets open for them. They are passed through pipes, because every user on the machine can read command lines. */
+function toOptions(
+  { env, sockets }: SandboxRun,
+  { asRoot, binds, ports, program, status, limits }: OptionContext,
+): { inherited: Inherited[]; options: string[] } {
+  const inherited: Inherited[] = [];
+  const { hosts, certificates } = sockets?.egress ?? {};
+  const filter = seccompFilter();
+  const variables = {
+    ...commonVariables(certificates !== undefined),
+    ...env,
+    ...(program && { [bridgeVariable]: inherit(inherited, JSON.stringify(ports)) }),
+  };
+  const options = [
+    ...fileSystem(asRoot ? bindsForNobody(binds) : binds, limits.memoryBytes),
+    ...(filter ? ["--seccomp", inherit(inherited, filter)] : []),
+    ...["--json-status-fd", inherit(inherited, status)],
+    ...Object.entries(generatedFiles(hosts)).flatMap(([path, text]) => [
+      "--ro-bind-data",
+      inherit(inherited, text),
+      path,
+    ]),
+    ...Object.entries(variables).flatMap(([name, value]) => ["--setenv", name, value]),
+    ...["--remount-ro", "/", "--chdir", program ? "/run/evald" : "/workspace"],
+  ];
+  return { inherited, options };
+}
+
+/** Adds what a process gets open. Returns the number of its descriptor there. */
+const inherit = (inherited: Inherited[], source: Inherited): string =>
+  String(inherited.push(source) - 1 + firstDescriptor);
 
 /** What a sandbox shows of the machine besides the system. */
 function bindsOf({ binds = [], sockets, workspace }: SandboxRun, program: Program | null): Bind[] {

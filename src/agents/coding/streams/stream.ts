@@ -233,19 +233,28 @@ export type ExitCode = number | { inText: number } | null;
 export function exitCodeIn(output: string): ExitCode {
   const lines = output.trim().split("\n");
   const ownLines = [...lines.slice(0, 2), ...lines.slice(-8)].join("\n");
-  const code =
-    /^\W*(?:the )?(?:command |process |shell )*(?:(?:shellId: \d+ )?completed with|exit|exited with|failed with)(?: exit)? code:? (\d{1,3})\W*$/im.exec(
-      ownLines,
-    )?.[1];
+  const code = exitCodeLine.exec(ownLines)?.[1];
   return code === undefined ? null : { inText: Number(code) };
 }
+
+const subject = "(?:the )?(?:command |process |shell )*";
+const ended = "(?:(?:shellId: \\d+ )?completed with|exit|exited with|failed with)";
+/** `Exit code 1`, `The command failed with exit code: 1`. */
+const exitCodeLine = new RegExp(`^\\W*${subject}${ended}(?: exit)? code:? (\\d{1,3})\\W*$`, "im");
+
+const stoppedSubject = "(?:(?:the|bash|shell|tool|command|process) )*(?:was )?";
+const stopped = "(?:terminated|killed|stopped|aborted|timed out)";
+const causeOfStop = "(?:signal|time ?-?out|timeout|seconds|\\d+ ?m?s)";
+const stopNotes = [
+  // `Command was terminated by signal 9`, `timed out after 120 seconds`.
+  new RegExp(`^\\W*${stoppedSubject}${stopped}\\b[^\\n]*\\b${causeOfStop}\\b`, "im"),
+  /\bcommand timed out\b/i,
+];
 
 /** Whether an agent ends the output of a command with a note that a signal or a time limit ended the command. */
 function wasStopped(output: string): boolean {
   const last = output.trim().split("\n").slice(-3).join("\n");
-  return /^\W*(?:(?:the|bash|shell|tool|command|process) )*(?:was )?(?:terminated|killed|stopped|aborted|timed out)\b[^\n]*\b(?:signal|time ?-?out|timeout|seconds|\d+ ?m?s)\b|\bcommand timed out\b/im.test(
-    last,
-  );
+  return stopNotes.some((note) => note.test(last));
 }
 
 const without = (fields: Fields, ...names: string[]): Fields =>
