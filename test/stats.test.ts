@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { tQuantile } from "../src/stats/distributions.ts";
+import { type Ends, endsTest } from "../src/stats/ends-test.ts";
 import {
   meanInterval,
   median,
@@ -12,8 +13,6 @@ import {
   wilson,
 } from "../src/stats/estimates.ts";
 import {
-  type Ends,
-  endsTest,
   holm,
   pairedTest,
   permutationTest,

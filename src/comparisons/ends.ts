@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Nullable } from "../schema.ts";
-import { type Ends, endsTest } from "../stats/hypothesis-tests.ts";
+import { type Ends, endsTest } from "../stats/ends-test.ts";
 import { stratifiedFisherTest } from "../stats/proportions.ts";
 import { goalResultOf, pWords, roundP, type SideRun } from "../stats/repeats.ts";
 import type { Pair } from "./samples.ts";

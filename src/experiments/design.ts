@@ -1,7 +1,7 @@
 import type { Arm, ArmChanges } from "../db/tables/experiments.ts";
 import { shortUrl } from "../grading/text.ts";
 import type { Edits } from "../net/edits.ts";
-import { seeded, shuffled } from "../stats/hypothesis-tests.ts";
+import { seeded, shuffled } from "../stats/random.ts";
 import { toReplacements } from "./page-edit.ts";
 
 /** One run to be: a prompt in an arm. */

@@ -1,6 +1,6 @@
 import { cached } from "./distributions.ts";
 import { mean } from "./estimates.ts";
-import { seeded, shuffled } from "./hypothesis-tests.ts";
+import { seeded, shuffled } from "./random.ts";
 
 /**
  * A position at which the level of a series changed: between `index` - 1 and `index`. `p`: how often a series without a change shows one of this size

@@ -1,7 +1,8 @@
 // Tests of whether two sides differ by more than chance. None assumes a distribution, unless stated. Pure functions,
 // each with its source.
-import { cached, lnChoose, tTail } from "./distributions.ts";
+import { lnChoose, tTail } from "./distributions.ts";
 import { mean, standardDeviation, variance } from "./estimates.ts";
+import { seeded } from "./random.ts";
 
 /** Result of a permutation test. `smallest`: the smallest p possible with this many values. `seed`: of the random draws; null if every split was evaluated. */
 export type PermutationResult = { p: number; smallest: number; splits: number; seed: number | null };
@@ -168,68 +169,6 @@ function signedSums(values: number[]): Float64Array {
   return sums.sort();
 }
 
-/** How the runs of one side in one stratum ended: `met` reached the goal, `unfinished` didn't finish, of `n` valid runs. */
-export type Ends = { n: number; met: number; unfinished: number };
-
-/**
- * One-sided p values: that side `b` reached the goal less often, and that it finished less often. `adjustedP`: the smaller one, corrected
- * for testing two.
- */
-type EndsTest = { fewerSuccessesP: number | null; moreUnfinishedP: number; adjustedP: number };
-
-/**
- * Whether side `b` reached the goal less often, or finished less often, than chance allows: exact, one-sided, over all
- * ways to exchange runs within each stratum. With one stratum, each p equals Fisher's one-sided test. The correction is
- * exact, by the joint distribution of both: P. H. Westfall and S. S. Young, Resampling-Based Multiple Testing (1993)
- * §2.3. `isJudged` false: the goal wasn't tested, so only finishing counts.
- */
-export function endsTest(strata: { a: Ends; b: Ends }[], isJudged: boolean): EndsTest {
-  // Each pair of `met` and `unfinished` on side b is a key: a number of these two digits in this base.
-  const base = 1 + strata.reduce((sum, { a, b }) => sum + a.n + b.n, 0);
-  // The probability of each pair, summed over the strata.
-  let chances = new Map<number, number>([[0, 1]]);
-  for (const stratum of strata) {
-    const next = new Map<number, number>();
-    for (const [key, chance] of chances)
-      for (const [more, each] of drawsOf(stratum, base))
-        next.set(key + more, (next.get(key + more) ?? 0) + chance * each);
-    chances = next;
-  }
-  const metOf = (key: number) => Math.floor(key / base);
-  const unfinishedOf = (key: number) => key % base;
-  const sumWhere = (holds: (key: number) => boolean) => {
-    let sum = 0;
-    for (const [key, chance] of chances) if (holds(key)) sum += chance;
-    return Math.min(1, sum);
-  };
-  const chanceOfMetUpTo = cached((met: number) => (isJudged ? sumWhere((key) => metOf(key) <= met) : 1));
-  const chanceOfUnfinishedFrom = cached((unfinished: number) => sumWhere((key) => unfinishedOf(key) >= unfinished));
-  const smallerPOf = (key: number) => Math.min(chanceOfMetUpTo(metOf(key)), chanceOfUnfinishedFrom(unfinishedOf(key)));
-  const [met, unfinished] = [sumOf(strata.map(({ b }) => b.met)), sumOf(strata.map(({ b }) => b.unfinished))];
-  // Equal probabilities may differ in their last bits.
-  const observed = smallerPOf(met * base + unfinished) * (1 + 1e-9);
-  return {
-    fewerSuccessesP: isJudged ? chanceOfMetUpTo(met) : null,
-    moreUnfinishedP: chanceOfUnfinishedFrom(unfinished),
-    adjustedP: sumWhere((key) => smallerPOf(key) <= observed),
-  };
-}
-
-/** Probability of each `met * base + unfinished` among the runs of side b: multivariate hypergeometric. */
-function drawsOf({ a, b }: { a: Ends; b: Ends }, base: number): [number, number][] {
-  const [met, unfinished, n] = [a.met + b.met, a.unfinished + b.unfinished, a.n + b.n];
-  const rest = n - met - unfinished;
-  const draws: [number, number][] = [];
-  for (let metInB = 0; metInB <= Math.min(met, b.n); metInB++) {
-    const left = b.n - metInB;
-    for (let unfinishedInB = Math.max(0, left - rest); unfinishedInB <= Math.min(unfinished, left); unfinishedInB++) {
-      const lnWays = lnChoose(met, metInB) + lnChoose(unfinished, unfinishedInB) + lnChoose(rest, left - unfinishedInB);
-      draws.push([metInB * base + unfinishedInB, Math.exp(lnWays - lnChoose(n, b.n))]);
-    }
-  }
-  return draws;
-}
-
 /** The p values of one family, corrected for their number, in the given order: S. Holm, Scand. J. Stat. 6 (1979) 65–70. */
 export function holm(ps: number[]): number[] {
   const order = ps.map((_, i) => i).sort((a, b) => ps[a]! - ps[b]!);
@@ -275,25 +214,4 @@ function forEachTotal(lists: number[][], visit: (total: number) => void, index =
 function forEachSum(values: number[], k: number, visit: (sum: number) => void, from = 0, sum = 0): void {
   if (k === 0) visit(sum);
   else for (let i = from; i <= values.length - k; i++) forEachSum(values, k - 1, visit, i + 1, sum + values[i]!);
-}
-
-/** The items in random order: R. A. Fisher and F. Yates, Statistical Tables (1938), in the form of R. Durstenfeld, CACM 7 (1964) 420. */
-export function shuffled<T>(items: readonly T[], random: () => number): T[] {
-  const result = [...items];
-  for (let i = result.length - 1; i > 0; i--) {
-    const j = Math.floor(random() * (i + 1));
-    [result[i], result[j]] = [result[j]!, result[i]!];
-  }
-  return result;
-}
-
-/** Pseudo-random numbers from 0 to 1, identical on every machine: mulberry32. */
-export function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

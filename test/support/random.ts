@@ -1,4 +1,4 @@
-import { seeded } from "../../src/stats/hypothesis-tests.ts";
+import { seeded } from "../../src/stats/random.ts";
 
 /** Reproducible random numbers from 0 to 1. */
 export const randomOf = (seed: number): (() => number) => seeded(seed);
