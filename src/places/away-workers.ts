@@ -1,4 +1,5 @@
-import { type Fleet, listUsableWorkers, toKnown } from "./fleet.ts";
+import { type Fleet, listUsableWorkers } from "./fleet.ts";
+import { toKnown } from "./fleet-workers.ts";
 import type { AwayWorker, KnownWorker } from "./messages.ts";
 
 /** The workers that left without being told to, with the agents and labels that no connected worker has. */

@@ -1,4 +1,3 @@
-import { TypeCompiler } from "@sinclair/typebox/compiler";
 import type { Logger } from "pino";
 import { type Agent, type AgentEvent, AgentFailure } from "../agents/agent.ts";
 import { toAgentEvent } from "../agents/child.ts";
@@ -6,52 +5,27 @@ import { listAwayWorkers, rememberChanges, rememberKnownWorkers } from "./away-w
 import type { Executor, SessionHooks, SessionOrder } from "./executor.ts";
 import {
   type Assignment,
-  assignSession,
   type ConnectedWorker,
-  confirmBatch,
-  dismissWorker,
-  endSession,
   type Fleet,
-  forgetWorker,
   listUsableWorkers,
   listWorkers,
-  notifyOfChange,
   openFleet,
-  receiveBatch,
-  receiveHello,
-  rememberFault,
-  removeAbsentWorker,
   runOf,
-  sendOrder,
   sendState,
   shareInUse,
 } from "./fleet.ts";
-import {
-  beatMs,
-  defaultGoneMs,
-  FromWorker,
-  type KnownWorker,
-  type Line,
-  messageStreamOf,
-  OperatorRequest,
-  operatorRequests,
-  serviceClaim,
-  sharedCredential,
-  type WorkerInfo,
-  workerList,
-} from "./messages.ts";
-import { closeRedis, putValue, readMessages, removeKey, removeKeys } from "./redis.ts";
-import { applyCredentials, defineScripts, isUserRefused, loadScripts, type WorkerCredential } from "./redis-users.ts";
-import { claimRedis, releaseRedis, serviceOwnerOf } from "./service-claim.ts";
+import { assignSession, confirmBatch, endSession, rememberFault } from "./fleet-sessions.ts";
+import { dismissWorker } from "./fleet-workers.ts";
+import { defaultGoneMs, type KnownWorker, type Line, type WorkerInfo, workerList } from "./messages.ts";
+import { closeRedis, removeKey } from "./redis.ts";
+import type { WorkerCredential } from "./redis-users.ts";
+import { releaseRedis, serviceOwnerOf } from "./service-claim.ts";
+import { serveWorkers, startBeats } from "./worker-service.ts";
 
-/** Time in which a worker confirms an order before it is sent again. */
-const confirmMs = 5_000;
 /** Runs that may wait while a worker has a free slot, so that others can pass them. */
 const maxPassed = 64;
 /** A wait for a slot that is shorter isn't reported. */
 const briefMs = 1_000;
-/** Malformed messages of a credential are reported once in this time. */
-const reportMs = 60_000;
 /** What a session may send at most, as an agent on this machine, and the secrets that it may hide. */
 const maxSessionBytes = 128 * 1024 * 1024;
 const maxSecrets = 200;
@@ -68,11 +42,6 @@ type ExecutorOptions = {
   owner?: string;
   /** Silence after which a worker counts as gone. */
   goneMs?: number;
-};
-
-const checks = {
-  message: TypeCompiler.Compile(FromWorker),
-  request: TypeCompiler.Compile(OperatorRequest),
 };
 
 /**
@@ -121,127 +90,14 @@ export function openWorkerExecutor(
   } satisfies Executor & Record<string, unknown>;
 }
 
-/** Waits until no other service uses the Redis server. Then reads what workers and operators send, until the connections are closed. */
-async function serveWorkers(fleet: Fleet, owner: string, access: WorkerAccess): Promise<void> {
-  const { redis } = fleet;
-  await defineScripts(redis);
-  while (!(await claimRedis(fleet, owner, "start"))) {
-    if (redis.isClosed) return;
-    await Bun.sleep(beatMs);
-  }
-  // What the process before and its workers left is void, and some of those workers are gone.
-  await removeKeys(redis, "evald:", serviceClaim);
-  await grantAccess(fleet, access);
-  await readFromWorkers(fleet, access.credentials);
-}
-
-/** Reads what workers and operators send, until the connections are closed. The stream shows with which credential a worker has sent a message. */
-function readFromWorkers(fleet: Fleet, credentials: () => WorkerCredential[]): Promise<void> {
-  const { redis, log } = fleet;
-  let credentialByStream = new Map<string, string>();
-  const refreshStreams = () => {
-    const names = [sharedCredential, ...credentials().map(({ name }) => name)];
-    credentialByStream = new Map(names.map((name) => [messageStreamOf(name), name]));
-    return [operatorRequests, ...credentialByStream.keys()];
-  };
-  // By stream: malformed messages since the last report, and when that was.
-  const reports = new Map<string, { count: number; reportedAt: number }>();
-  const reject = (stream: string) => {
-    const { count, reportedAt } = reports.get(stream) ?? { count: 0, reportedAt: Number.NEGATIVE_INFINITY };
-    const at = performance.now();
-    const isDue = at - reportedAt >= reportMs;
-    if (isDue) log.warn({ stream, count: count + 1 }, "dropped malformed messages");
-    reports.set(stream, isDue ? { count: 0, reportedAt: at } : { count: count + 1, reportedAt });
-  };
-  return readMessages(redis, refreshStreams, (message, stream, bytes) => {
-    if (fleet.otherService !== null) return;
-    const credential = credentialByStream.get(stream);
-    if (credential !== undefined && checks.message.Check(message)) receiveMessage(fleet, credential, message, bytes);
-    else if (stream === operatorRequests && checks.request.Check(message))
-      dismissWorker(fleet, message.worker, message.kind);
-    else reject(stream);
-  });
-}
-
-function receiveMessage(fleet: Fleet, credential: string, message: FromWorker, bytes: number): void {
-  if (message.kind === "lines") receiveBatch(fleet, credential, message, bytes);
-  else if (message.kind === "hello") receiveHello(fleet, credential, message);
-  else {
-    const worker = fleet.workers.get(message.worker);
-    if (worker?.credential === credential) removeAbsentWorker(fleet, worker, "was shut down");
-  }
-}
-
-/** Access of workers to Redis: which credentials there are, and which the server knows. */
-type WorkerAccess = { credentials: () => WorkerCredential[]; applied: Map<string, string>; problem: string };
-
-/** Lets workers with a credential use Redis, and no others. */
-async function grantAccess(fleet: Fleet, access: WorkerAccess): Promise<void> {
-  const { redis, log, workers, away } = fleet;
-  const credentials = access.credentials();
-  const hasCredential = ({ credential }: { credential: string }) =>
-    credential === sharedCredential || credentials.some(({ name }) => name === credential);
-  for (const worker of workers.values()) if (!hasCredential(worker)) forgetWorker(fleet, worker, "lost its credential");
-  for (const [name, worker] of away) if (!hasCredential(worker)) away.delete(name);
-  try {
-    await loadScripts(redis);
-    await applyCredentials(redis, credentials, access.applied);
-    access.problem = "";
-  } catch (error) {
-    // Reported by the connection itself.
-    if (redis.problem !== null || redis.isClosed) return;
-    const problem = String(error);
-    if (problem !== access.problem && isUserRefused(error))
-      log.warn(
-        { reason: problem, credentials: credentials.length },
-        "Redis refuses to create users, so workers can't use credentials of their own; allow the service ACL SETUSER, or give workers its EVALD_REDIS_URL, with which each can read what all others do",
-      );
-    else if (problem !== access.problem && credentials.length > 0)
-      log.warn({ reason: problem }, "could not give workers access to Redis");
-    access.problem = problem;
-  }
-}
-
-/** Regularly forgets workers that are gone, sends the others their state, and repeats orders that were not confirmed. */
-function startBeats(fleet: Fleet, owner: string, access: WorkerAccess, remember: () => void) {
-  const { goneMs, redis, version, workers, sessions } = fleet;
-  let lastAt = performance.now();
-  return setInterval(async () => {
-    const at = performance.now();
-    // After a pause of this process, what workers sent in the meantime is read first.
-    const wasAsleep = at - lastAt > goneMs / 2;
-    lastAt = at;
-    if (fleet.isClaimed) await claimRedis(fleet, owner, "renew");
-    for (const worker of workers.values()) {
-      if (wasAsleep) worker.heardAt = at;
-      if (at - worker.heardAt > goneMs)
-        removeAbsentWorker(fleet, worker, `has sent nothing for ${goneMs / 1000} seconds`);
-      else sendState(fleet, worker);
-    }
-    remember();
-    if (fleet.isClaimed && fleet.otherService === null) {
-      grantAccess(fleet, access);
-      for (const session of sessions.values())
-        if (!session.isConfirmed && at - session.orderedAt > confirmMs && redis.problem === null)
-          sendOrder(fleet, session);
-      putValue(redis, workerList, { version, workers: listWorkers(fleet) }, goneMs);
-    }
-    notifyOfChange(fleet);
-  }, beatMs);
-}
-
 /** What a worker must have to run a session. */
 type SessionNeeds = { agent: string; sandbox: boolean; labels: readonly string[] };
 
 /** A workspace can't be set up and commands can't be checked without a sandbox. Only agents with a model have either. */
-const needsOf = ({ agent, task, model, labels }: SessionOrder): SessionNeeds => ({
-  agent,
-  sandbox:
-    model !== null &&
-    (task.workspace !== undefined ||
-      task.declaredChecks.some(({ command, file }) => command !== undefined || file !== undefined)),
-  labels,
-});
+function needsOf({ agent, task, model, labels }: SessionOrder): SessionNeeds {
+  const checksWorkspace = task.declaredChecks.some(({ command, file }) => command !== undefined || file !== undefined);
+  return { agent, sandbox: model !== null && (task.workspace !== undefined || checksWorkspace), labels };
+}
 
 const meetsNeeds = (info: WorkerInfo, needs: SessionNeeds): boolean =>
   info.agents.some(({ id }) => id === needs.agent) &&
@@ -379,14 +235,16 @@ async function startSession(
       }
       const at = performance.now();
       const what = suitable.length === 0 ? "worker" : "slot";
-      // Only the lack of a worker fails the run, and not while none can be reached.
-      const mayFail = what === "worker" && redis.problem === null && fleet.isClaimed && fleet.otherService === null;
+      const canReachWorkers = redis.problem === null && fleet.isClaimed && fleet.otherService === null;
+      // A busy worker will be free again, so only the lack of one fails the run.
+      const mayFail = what === "worker" && canReachWorkers;
       if (!mayFail) failsAt = at + waitMs;
       else if (at >= failsAt)
         throw new AgentFailure("no_worker", describeLack(fleet, needs), { retryable: false, subject: needs.agent });
       waiting.set(order, what);
       const state = `${what} ${mayFail}`;
-      if (state !== reportedState && (what === "worker" || at - since >= briefMs)) {
+      const isBrief = what === "slot" && at - since < briefMs;
+      if (state !== reportedState && !isBrief) {
         if (what === "worker") log.warn({ ...needs, reason: describeLack(fleet, needs) }, "run waits for a worker");
         onWait({ what, ...needs, failsInMs: mayFail ? failsAt - at : null });
         reportedState = state;

@@ -124,6 +124,8 @@ test.each(["SIGKILL", "SIGSTOP"] as const)("a session is moved to another worker
   const run = await startRun();
   await runs(first);
   const second = startWorker();
+  // One that connects only after the first is missed takes its place: they have the same name.
+  await until("both workers are connected", () => run.service.workers?.list().length === 2);
   first.signal(signal);
   await runs(second);
   await until("the end of the first attempt is stored", () => run.lastFailure() !== undefined);
