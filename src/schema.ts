@@ -40,15 +40,16 @@ export const MappedUrl = Type.String({ format: "uri", maxLength: 4000 });
 export const Moment = (description: string) =>
   Type.String({ maxLength: 40, description: `${description}, such as 2026-11-21 or 2026-11-21T09:30:00Z` });
 
+/** A date, alone or with a time and its offset. */
+const instantShape = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
+
 /**
  * Epoch milliseconds of a date and time with its offset, or of the start of a date in a time zone. Throws bad_request that
  * names the field.
  */
 export function toInstant(field: string, text: string, timeZone: string): number {
   const day = text.slice(0, 10);
-  const epochMs = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text)
-    ? Date.parse(text)
-    : Number.NaN;
+  const epochMs = instantShape.test(text) ? Date.parse(text) : Number.NaN;
   // Date.parse takes the 31st of February for the 3rd of March.
   if (Number.isNaN(epochMs) || !new Date(Date.parse(day)).toISOString().startsWith(day))
     throw invalidField(

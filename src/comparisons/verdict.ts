@@ -67,7 +67,7 @@ export function decideVerdict(
   const isScored = summaries.every(({ n }) => n > 0);
   if (!isScored && gotWorse) return withoutTest("regressed", ends.reasons.join("; "), ends.evidence);
   if (!isScored) return withoutTest("insufficient_data", "one side is not measured", ends.evidence);
-  const scores = verdictOfScores(before, after, pairs, level, isDeterministic);
+  const scores = verdictOfScores({ before, after, pairs, level, isDeterministic });
   const endCauses = ends.evidence.causes;
   const causes: Evidence["causes"] = scores.verdict === "regressed" ? ["score", ...endCauses] : endCauses;
   const evidence = { ...untested, ...ends.evidence, ...scores.evidence, causes };
@@ -115,14 +115,11 @@ function objectionTo(
 
 type ScoreVerdict = { verdict: Verdict; evidence: Partial<Evidence> & { reason: string } };
 
+/** `pairs`: the runs of both sides that count as observations. */
+type ScoreComparison = { before: Side; after: Side; pairs: Pair[]; level: number; isDeterministic: boolean };
+
 /** The verdict of the scores alone, with their dimensions and metrics. */
-function verdictOfScores(
-  before: Side,
-  after: Side,
-  pairs: Pair[],
-  level: number,
-  isDeterministic: boolean,
-): ScoreVerdict {
+function verdictOfScores({ before, after, pairs, level, isDeterministic }: ScoreComparison): ScoreVerdict {
   const countedPairs = countUnprovenAsUnmet(pairs);
   const names = commonDimensions(countedPairs.flatMap((pair) => [...pair.before, ...pair.after]));
   if (names?.length === 0)

@@ -1,7 +1,7 @@
 import { eq, sql } from "drizzle-orm";
 import { type AgentEvent, AgentFailure, toAgentFailure } from "../agents/agent.ts";
 import { codeOfCall } from "../agents/endings.ts";
-import { maxPriceOf } from "../agents/gateway/prices.ts";
+import { type ModelAccess, maxPriceOf } from "../agents/gateway/prices.ts";
 import type { Context, OrgId } from "../context.ts";
 import { proposalSets } from "../db/tables/proposals.ts";
 import { turnOfOrg } from "../http/turns.ts";
@@ -58,24 +58,8 @@ export async function proposeWithModel(
   // The gateway limits only the output of a call to what is left of this: its input comes on top.
   const maxCostUsd = leftUsd - inputUsd;
   if (maxCostUsd <= 0) throw toBudgetFailure(inputUsd, leftUsd);
-  const failures: AgentFailure[] = [];
-  const costs: (number | null)[] = [];
-  const writes: Promise<void>[] = [];
-  const gatewaySession = gatewayOf(ctx).openSession({
-    silenceMs: ctx.config.idleTimeoutMs,
-    drainMs,
-    model: access,
-    limits: { ...limits, costUsd: maxCostUsd },
-    shared: sharedBudgetsOf(ctx, org, null),
-    mustHavePrice: set.request.maxUsd !== undefined || budget !== null,
-    waitForTurn: () => turnOfOrg(ctx, org),
-    onEvent: (event) => {
-      if (event.type !== "usage") return;
-      costs.push(event.costUsd);
-      writes.push(recordCost(ctx, org, set.id, event));
-    },
-    onFailure: (failure) => failures.push(failure),
-  });
+  const mustHavePrice = set.request.maxUsd !== undefined || budget !== null;
+  const { gatewaySession, costs, failures, close } = openModelSession(ctx, set, { access, maxCostUsd, mustHavePrice });
   let answers: unknown[] = [];
   let result: ProposalResult = { proposals: [], dropped: [] };
   try {
@@ -99,11 +83,45 @@ export async function proposeWithModel(
       messages.push({ role: "user", content: toComplaint(objections) });
     }
   } finally {
-    await gatewaySession.close();
-    await Promise.all(writes);
+    await close();
   }
   const { proposals, dropped } = result;
   return { proposals, dropped, costUsd: sumOf([set.costUsd ?? 0, ...costs]) };
+}
+
+/** How a model is called for a set. `maxCostUsd`: of all its calls, without their input. */
+type ModelSessionOptions = { access: ModelAccess; maxCostUsd: number; mustHavePrice: boolean };
+
+/** A session of the gateway that counts each call as it ends: its cost, null if unknown, and its failure, if it has one. */
+function openModelSession(
+  ctx: Context,
+  set: ProposalSetRow,
+  { access, maxCostUsd, mustHavePrice }: ModelSessionOptions,
+) {
+  const org = set.orgId as OrgId;
+  const failures: AgentFailure[] = [];
+  const costs: (number | null)[] = [];
+  const writes: Promise<void>[] = [];
+  const gatewaySession = gatewayOf(ctx).openSession({
+    silenceMs: ctx.config.idleTimeoutMs,
+    drainMs,
+    model: access,
+    limits: { ...limits, costUsd: maxCostUsd },
+    shared: sharedBudgetsOf(ctx, org, null),
+    mustHavePrice,
+    waitForTurn: () => turnOfOrg(ctx, org),
+    onEvent: (event) => {
+      if (event.type !== "usage") return;
+      costs.push(event.costUsd);
+      writes.push(recordCost(ctx, org, set.id, event));
+    },
+    onFailure: (failure) => failures.push(failure),
+  });
+  const close = async () => {
+    await gatewaySession.close();
+    await Promise.all(writes);
+  };
+  return { gatewaySession, costs, failures, close };
 }
 
 /** What a set may still cost, in USD: by its own limit, and by the budget of the organization. */

@@ -29,24 +29,16 @@ export function createSuitePrompts(ctx: Context, org: OrgId, suiteId: string, pr
   if (unknown !== undefined) throw invalidField("checks", `the suite has no slot named ${unknown}`);
   return transaction(ctx.db, () => {
     const prompts = suite.slots.map((slot) => {
-      const { text, endGoal } = slot;
-      // A title is filled now, text and end goal by each run.
-      const missing = templateVarsOf(text, endGoal, slot.title)?.find((name) => !Object.hasOwn(values, name));
-      if (missing !== undefined) throw invalidField("values", `${slot.slot} needs a value for ${missing}`);
-      const variables = templateVarsOf(text, endGoal) ?? [];
       const declaredChecks = [...filledChecks(slot, values), ...(checksOf[slot.slot] ?? [])];
-      checkAnswersStayUnknown(slot, values, declaredChecks);
       const input = {
-        title: fillTemplate(slot.title, values).slice(0, 200),
-        text,
-        endGoal,
+        ...filledSlot(slot, values),
         targetProviderId: provider.id,
         limits: suite.limits,
         ...(suite.agents && { agents: suite.agents }),
-        templateDefaults: Object.fromEntries(variables.map((name) => [name, values[name] ?? ""])),
         ...(declaredChecks.length > 0 && { declaredChecks }),
         tags: [`suite:${suite.id}`],
       };
+      checkAnswersStayUnknown(slot, values, declaredChecks);
       const reference = { id: suite.id, version: suite.version, slot: slot.slot };
       const { id } = createPrompt(ctx, org, input, { suite: reference });
       return { promptId: id, title: input.title };
@@ -55,6 +47,19 @@ export function createSuitePrompts(ctx: Context, org: OrgId, suiteId: string, pr
     recordAudit(ctx, org, "suite.applied", target, changesOf({}, { suite: suite.id, version: suite.version }));
     return { prompts };
   });
+}
+
+/** The task of a slot for a product. A title is filled now, text and end goal by each run. Throws bad_request if a value is missing. */
+function filledSlot({ slot, title, text, endGoal }: SuiteSlot, values: Record<string, string>) {
+  const missing = templateVarsOf(text, endGoal, title)?.find((name) => !Object.hasOwn(values, name));
+  if (missing !== undefined) throw invalidField("values", `${slot} needs a value for ${missing}`);
+  const variables = templateVarsOf(text, endGoal) ?? [];
+  return {
+    title: fillTemplate(title, values).slice(0, 200),
+    text,
+    endGoal,
+    templateDefaults: Object.fromEntries(variables.map((name) => [name, values[name] ?? ""])),
+  };
 }
 
 /** The checks of a slot for which all variables have a value. */

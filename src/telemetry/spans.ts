@@ -180,22 +180,21 @@ function rootSpan(run: TracedRun, traceId: string, spanId: string, withContent: 
       "gen_ai.input.messages": withContent ? message("user", run.text) : null,
       "gen_ai.output.messages": withContent && end ? message("assistant", end.reason, { finish_reason: "stop" }) : null,
     }),
-    ...(report && {
-      events: [
-        {
-          timeUnixNano: toNanoseconds(endAt),
-          name: "gen_ai.evaluation.result",
-          attributes: attributes({
-            "gen_ai.evaluation.name": `evald ${report.scope}`,
-            "gen_ai.evaluation.score.value": report.score,
-            "gen_ai.evaluation.score.label": report.grade ?? report.outcome,
-          }),
-        },
-      ],
-    }),
+    ...(report && { events: [gradeEvent(report, endAt)] }),
     ...(run.failureCause !== null && { status: { code: errorStatus } }),
   };
 }
+
+/** The event in the span of a run that has its score. */
+const gradeEvent = ({ scope, score, grade, outcome }: NonNullable<TracedRun["report"]>, at: number) => ({
+  timeUnixNano: toNanoseconds(at),
+  name: "gen_ai.evaluation.result",
+  attributes: attributes({
+    "gen_ai.evaluation.name": `evald ${scope}`,
+    "gen_ai.evaluation.score.value": score,
+    "gen_ai.evaluation.score.label": grade ?? outcome,
+  }),
+});
 
 /** The provider of a model by its name in the conventions. */
 function providerOf(model: string | null): string {
