@@ -149,7 +149,7 @@ export const wrongText = ({
   `used in ${triggered} of ${count(of, "run")}, should be in ${shouldTrigger ? "all" : "none"}`;
 
 /** How many labeled prompts were derived from the description of the skill, in a sentence; null: none. */
-export function fromSkillText({ prompts }: Pick<Experiment, "prompts">): string | null {
+export function fromSkillText({ prompts }: Experiment): string | null {
   const labeled = prompts.filter(({ shouldTrigger }) => shouldTrigger !== null);
   const derived = labeled.filter(({ fromSkill }) => fromSkill).length;
   return derived === 0

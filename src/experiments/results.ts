@@ -75,7 +75,7 @@ export function listEndedRuns({ db }: Context, row: ExperimentRow): ExperimentRu
 }
 
 /** Whether a prompt should make an agent use the skill or MCP server of an experiment; null: it has no label. */
-export function labelOf({ triggering }: Pick<ExperimentRow, "triggering">, promptId: string): boolean | null {
+export function labelOf({ triggering }: ExperimentRow, promptId: string): boolean | null {
   if (triggering?.should.includes(promptId)) return true;
   return triggering?.shouldNot.includes(promptId) ? false : null;
 }

@@ -121,7 +121,7 @@ const selectSummaries = (ctx: Context, ids: SQLWrapper, sort: ReportSort): Repor
 function countReports(
   ctx: Context,
   org: OrgId,
-  { promptId, status }: Pick<ReportFilter, "promptId" | "status">,
+  { promptId, status }: ReportFilter,
 ): number {
   const where = and(
     eq(runCounts.orgId, org),

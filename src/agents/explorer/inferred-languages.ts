@@ -29,18 +29,19 @@ export function languageOf({ language, code }: CodeSample): string {
   return family === "session" ? "console" : family;
 }
 
-/** Results of earlier samples, of which docs repeat many. */
-const inferences = new Map<string, Inference | null>();
-const maxCached = 2000;
+/** Results of earlier samples by their hash: docs repeat many, and several checks ask for each. Large docs have a few thousand. */
+const inferences = new Map<number | bigint, Inference | null>();
+const maxCached = 20_000;
 
 /** What the language of a sample without a label can be; null if that is unknown, or the sample is too long. */
 export function inferLanguage(code: string): Inference | null {
   if (code.length > maxSampleChars) return null;
-  const known = inferences.get(code);
+  const hash = Bun.hash(code);
+  const known = inferences.get(hash);
   if (known !== undefined) return known;
   const inference = infer(code);
   if (inferences.size >= maxCached) inferences.clear();
-  inferences.set(code, inference);
+  inferences.set(hash, inference);
   return inference;
 }
 
@@ -137,11 +138,23 @@ function inferProgram(code: string): Inference | null {
 
 /** Whether a language reads a sample without an error. */
 export const isValidIn = (language: GrammarName, code: string): boolean =>
-  read(language, headOf(code, maxChars)).errors === 0;
+  hasNoErrorIn(language, headOf(code, maxChars));
 
 /** Whether some language reads all of a sample without an error: then nothing in it is wrong in any language. */
 export const isValidSomewhere = (code: string): boolean =>
-  grammarNames.some((language) => read(language, code).errors === 0);
+  grammarNames.some((language) => hasNoErrorIn(language, code));
+
+/** A strict parser stops at the first error: reading on after one takes most of the time. */
+const strictGrammars = new Map(grammarNames.map((language) => [language, grammars[language].configure({ strict: true })]));
+
+function hasNoErrorIn(language: GrammarName, code: string): boolean {
+  try {
+    strictGrammars.get(language)!.parse(openingOf(language, code) + code);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 const headOf = (code: string, chars: number): string =>
   code.length <= chars ? code : code.slice(0, Math.max(code.lastIndexOf("\n", chars), 1));
@@ -161,17 +174,7 @@ function readAll(languages: GrammarName[], code: string): Reading[] {
     .sort((a, b) => a.errors - b.errors);
 }
 
-const earlierReadings = new Map<string, Reading>();
-
 function read(language: GrammarName, code: string): Reading {
-  const key = `${language} ${code}`;
-  const reading = earlierReadings.get(key) ?? readAnew(language, code);
-  if (earlierReadings.size >= maxCached) earlierReadings.clear();
-  earlierReadings.set(key, reading);
-  return reading;
-}
-
-function readAnew(language: GrammarName, code: string): Reading {
   const keywords = new Set<string>();
   let errors = 0;
   let tokens = 0;
