@@ -3,10 +3,11 @@ import { type CodeBlock, wrongMark } from "./code-blocks.ts";
 /** A fenced code block. Its code starts in the line after `line`, and `endLine` closes it; if nothing does, `endLine` is the last of its code. */
 export type Fence = { sample: CodeBlock & { line: number; isClosed: boolean }; endLine: number };
 
-/**
- * The line that opens a block: what is before its mark, such as `> ` or `1. `, the mark, and the info string, such as `ts title="a.ts"`.
- */
-const openingLine = /^(\s*(?:>\s?)*(?:(?:[-*+]|\d+[.)])\s+)*)(`{3,20}|~{3,20})([^`~].*)?$/;
+const quoteMarks = String.raw`(?:>\s?)*`;
+const itemMarks = String.raw`(?:(?:[-*+]|\d+[.)])\s+)*`;
+const fenceMark = "`{3,20}|~{3,20}";
+/** The line that opens a block. Groups: what is before its mark, such as `> ` or `1. `, the mark, and the info string, such as `ts title="a.ts"`. */
+const openingLine = new RegExp(String.raw`^(\s*${quoteMarks}${itemMarks})(${fenceMark})([^${"`"}~].*)?$`);
 
 type Opening = { prefix: string; mark: string; info: string };
 

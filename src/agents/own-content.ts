@@ -32,6 +32,10 @@ export type OwnContent = {
 
 type Form = { isPosted: boolean; isForSignIn: boolean; fields: string[] };
 
+/**
+ * Elements by what they say about the text in them. `hidden`: it isn't shown. `chrome`: it is in a menu, banner, footer or control. `sections`: it is
+ * in a part of the page. `lines`: it is in a sentence, list or table.
+ */
 type OpenKind = "hidden" | "chrome" | "sections" | "links" | "lines";
 
 type State = {
@@ -145,7 +149,7 @@ const tabElement = /^(?:[a-z]+-)+tab$|^tab-(?:item|panel|pane)$/;
 const isPanelByName = (element: Element): boolean =>
   panelClass.test(element.getAttribute("class") ?? "") || tabElement.test(element.tagName);
 
-const kinds: [OpenKind, RegExp][] = [
+const namesByKind: [OpenKind, RegExp][] = [
   ["hidden", /^(script|style|noscript|template|svg|head|title)$/],
   ["chrome", /^(nav|button|select|label|textarea|dialog)$/],
   ["sections", /^(main|article|section)$/],
@@ -159,7 +163,7 @@ function kindOf(element: Element, isInSection: boolean): OpenKind | undefined {
   const { tagName } = element;
   const role = element.getAttribute("role") ?? "";
   if (chromeRole.test(role) || (!isInSection && /^(header|footer|aside)$/.test(tagName))) return "chrome";
-  return role === "main" ? "sections" : kinds.find(([, names]) => names.test(tagName))?.[0];
+  return role === "main" ? "sections" : namesByKind.find(([, names]) => names.test(tagName))?.[0];
 }
 
 /** What the path or the query of a URL says if it belongs to a protocol of signing in. */

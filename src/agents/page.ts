@@ -97,9 +97,12 @@ export function isReadable(contentType: string | null): boolean {
 export const isHtmlText = (contentType: string | null, text: string): boolean =>
   /html/i.test(contentType ?? "") || startsLikeHtml(text);
 
+const xmlDeclaration = String.raw`<\?xml\b[^>]*>\s*`;
+const comment = String.raw`<!--(?:(?!-->)[\s\S]){0,2000}-->\s*`;
+const htmlStart = new RegExp(String.raw`^\s*(?:${xmlDeclaration})?(?:${comment})?(?:<!doctype html|<html[\s>])`, "i");
+
 /** Whether a text starts like HTML, after what XHTML may have before it. */
-export const startsLikeHtml = (text: string): boolean =>
-  /^\s*(?:<\?xml\b[^>]*>\s*)?(?:<!--(?:(?!-->)[\s\S]){0,2000}-->\s*)?(?:<!doctype html|<html[\s>])/i.test(text);
+export const startsLikeHtml = (text: string): boolean => htmlStart.test(text);
 
 /** `sent`: the same HTML with the lines that it was sent with. */
 function readHtml(url: string, html: string, sent: string): Page {

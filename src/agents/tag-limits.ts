@@ -26,12 +26,10 @@ export function limitTags(html: string): string {
       startTag.lastIndex = end;
       continue;
     }
-    attribute.lastIndex = startTag.lastIndex;
-    let end = startTag.lastIndex;
-    for (let count = 0; attribute.test(html); count++) {
-      if (count === maxAttributes) parts.push(html.slice(copiedUntil, end));
-      end = attribute.lastIndex;
-      if (count >= maxAttributes) copiedUntil = end;
+    const { kept, end } = readAttributes(html, startTag.lastIndex);
+    if (kept < end) {
+      parts.push(html.slice(copiedUntil, kept));
+      copiedUntil = end;
     }
     startTag.lastIndex = end;
     if (!rawName.test(name)) continue;
@@ -41,4 +39,16 @@ export function limitTags(html: string): string {
     startTag.lastIndex = endTag.lastIndex;
   }
   return parts.join("") + html.slice(copiedUntil);
+}
+
+/** Where the attributes of a tag end, and where those end that are kept. `start`: the end of the tag's name. */
+function readAttributes(html: string, start: number): { kept: number; end: number } {
+  attribute.lastIndex = start;
+  let kept = start;
+  let end = start;
+  for (let count = 1; attribute.test(html); count++) {
+    end = attribute.lastIndex;
+    if (count <= maxAttributes) kept = end;
+  }
+  return { kept, end };
 }

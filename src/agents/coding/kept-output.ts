@@ -19,7 +19,7 @@ const partMs = 5_000;
 const maxLineChars = 64 * 1024;
 const maxTextChars = 16_000;
 
-/** The beginning of a line of JSON that repeats what a later line says as a whole, as while a command still runs. */
+/** The beginning of a line of JSON that repeats what a later line says as a whole, such as `{"type":"item.updated"` while a command still runs. */
 const progress = /^\{"type":\s?"(?:stream_event|[a-z_.]*(?:[._](?:updated?|progress|partial_result)|delta))"/;
 
 /** The note in place of the lines after the limit. */

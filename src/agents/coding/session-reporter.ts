@@ -9,6 +9,7 @@ import type { ModelHooks } from "./record.ts";
 import { toCall, toResult } from "./streams/stream.ts";
 import { findExitCode, findToolName, isFailure } from "./tools.ts";
 
+/** Tools with which agents ask their user something, by their own names. */
 const questionTools = /^(AskUserQuestion|ask_user(_question)?|question|request_user_input)$/;
 const maxLineChars = 200;
 

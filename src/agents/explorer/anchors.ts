@@ -11,9 +11,9 @@ import { type ReadPage, type Session, type Steps, toCheck, useTool } from "./ses
 /** Maximum number of pages that are requested as HTML in one step, because their Markdown doesn't name its sections. */
 const maxHtmlVersions = 20;
 /** Fragments that may be the ID of an element. Others, such as `/guide?tab=2`, are for the scripts of a page. */
-const tested = /^[\w%.:@~()$,*+-]+$/;
+const testedFragment = /^[\w%.:@~()$,*+-]+$/;
 /** Fragments that browsers or viewers of source code understand by themselves. */
-const reserved = /^(top|:~:|\d+(-\d+)?$)/i;
+const reservedFragment = /^(top|:~:|\d+(-\d+)?$)/i;
 /** A line of a file of source code, as viewers of it understand. */
 const lineNumber = /^L\d+/i;
 
@@ -51,7 +51,7 @@ function sectionLinksOf(page: ReadPage, byKey: Map<string, ReadPage>): SectionLi
   return page.links.flatMap((link) => {
     const [address = "", fragment = ""] = link.url.split(/#(.*)/s);
     const target = byKey.get(pageKey(address));
-    if (!target || !tested.test(fragment) || reserved.test(fragment)) return [];
+    if (!target || !testedFragment.test(fragment) || reservedFragment.test(fragment)) return [];
     return lineNumber.test(fragment) && isFile(target) ? [] : [{ link, page, target, fragment }];
   });
 }

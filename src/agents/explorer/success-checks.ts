@@ -133,12 +133,12 @@ async function testOne(
   } = isCommand
     ? await checker.checkCommand({ command, exitCode, contains, env }, await proxyOf(hasSecrets))
     : await checker.checkFile({ file, contains });
-  const kept = hasSecrets ? "" : output;
+  const keptOutput = hasSecrets ? "" : output;
   const check = toSuccessCheck(declared, subject, {
     status: problem === null ? "pass" : "fail",
     message: `${name}: ${problem ?? expected}`,
     expected,
-    quote: isCommand ? kept.trim().slice(-300) : "",
+    quote: isCommand ? keptOutput.trim().slice(-300) : "",
   });
-  return { check, evidence: { ...(isCommand ? { command } : { file }), exitCode: endCode, output: kept } };
+  return { check, evidence: { ...(isCommand ? { command } : { file }), exitCode: endCode, output: keptOutput } };
 }

@@ -142,31 +142,37 @@ async function* readAllListings(session: Session, frontier: Frontier, index: Sec
   for (const [origin, start] of [...origins].slice(0, maxOrigins)) {
     if (findLimit(session.fetcher)) return;
     const { fromLlmsTxt, fromSitemap } = yield* readSiteListings(session, origin, start);
-    for (const [by, lists] of [["llms.txt", fromLlmsTxt] as const, ["sitemap", fromSitemap] as const])
-      for (const list of lists) {
-        const { url, text, links: allLinks } = list;
-        const links = docsLinksIn(session, list);
-        // The entries that are tested may include those of other docs, if most are of these.
-        const testedLinks = links.length * 2 > allLinks.length ? allLinks : links;
-        if (links.length === 0) continue;
-        frontier.add(links, by, url);
-        const listing: Listing = { url, kind: by, text, links: testedLinks };
-        session.listings.push(listing);
-        // Its entries are tested as such, not as links of a page.
-        frontier.exclude(url);
-        addLinkTexts(index, describedLinks(listing));
-        if (by === "llms.txt") {
-          addToGraph(session.graph, start, [{ url }]);
-          addToGraph(session.graph, url, links);
-        }
-        yield toPagesListedEvent(
-          by,
-          url,
-          links.map((link) => link.url),
-        );
-      }
+    for (const file of fromLlmsTxt) yield* addListing(session, frontier, index, { ...file, kind: "llms.txt" }, start);
+    for (const file of fromSitemap) yield* addListing(session, frontier, index, { ...file, kind: "sitemap" }, start);
     if (session.pages.length === 0) frontier.add([{ url: `${origin}/`, text: "start" }], "guessed", null);
   }
+}
+
+/** Adds the entries of a list that belong to the docs to what can be read. `start`: the page that agents read before the list. */
+async function* addListing(
+  session: Session,
+  frontier: Frontier,
+  index: SectionIndex,
+  file: Listing,
+  start: string,
+): Steps {
+  const { url, kind } = file;
+  const links = docsLinksIn(session, file);
+  if (links.length === 0) return;
+  // The entries that are tested may include those of other docs, if most are of these.
+  const testedLinks = links.length * 2 > file.links.length ? file.links : links;
+  const listing: Listing = { ...file, links: testedLinks };
+  session.listings.push(listing);
+  frontier.add(links, kind, url);
+  // Its entries are tested as such, not as links of a page.
+  frontier.exclude(url);
+  addLinkTexts(index, describedLinks(listing));
+  if (kind === "llms.txt") {
+    addToGraph(session.graph, start, [{ url }]);
+    addToGraph(session.graph, url, links);
+  }
+  const urls = links.map((link) => link.url);
+  yield toPagesListedEvent(kind, url, urls);
 }
 
 /** The entries of a list that belong to the docs: all in a list of these docs. The list of a host leads to other docs too. */

@@ -14,6 +14,7 @@ import {
   toStreamEnd,
 } from "./stream.ts";
 
+/** Kinds of lines that say nothing about the session, or only what other lines say too. */
 const linesWithoutNews =
   /^(session|user|model|hook|skill|subagent|permission|assistant\.(turn|usage|intent|streaming|message_|reasoning_|tool_call_))/;
 

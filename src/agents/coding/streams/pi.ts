@@ -13,6 +13,7 @@ import {
   toStreamEnd,
 } from "./stream.ts";
 
+/** Kinds of lines that say nothing about the session, or only what other lines say too. */
 const linesWithoutNews =
   /^(session|agent_start|turn_start|turn_end|message_start|message_update|tool_execution_update|auto_retry_end|compaction_\w+|queue_update)$/;
 
