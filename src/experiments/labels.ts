@@ -46,7 +46,7 @@ export const ratioText = (change: RatioChange | null): string =>
 
 /** What the verdict on an arm rests on, or what it lacks, in a sentence. */
 export function reasonText(contrast: ArmContrast): string {
-  const { verdict, overall, causes, withinThreshold, runsForVerdict, promptsForVerdict, failed } = contrast;
+  const { verdict, overall, causes, withinThreshold } = contrast;
   if (verdict === "not_comparable")
     return `${count(contrast.contaminated, "run")} used what another arm changes: more than 20% of a side.`;
   if (verdict === "better" || verdict === "worse") {
@@ -58,16 +58,19 @@ export function reasonText(contrast: ArmContrast): string {
   if (overall.exact && overall.score)
     return "The agent does the same in every run, so the difference is exact, and below 5 points.";
   if (withinThreshold) return "The change of the score is smaller than 5 points.";
-  const lost = failed > 0 ? `${count(failed, "run")} failed. ` : "";
-  const needed =
-    runsForVerdict === null
-      ? ""
-      : `A difference of 5 points needs about ${count(runsForVerdict, "run")} per prompt and arm.`;
-  const orPrompts =
-    promptsForVerdict === null
-      ? ""
-      : ` ${count(promptsForVerdict, "prompt")} with as many runs each as now would do as well.`;
-  return `${lost}${needed}${orPrompts}` || "More runs are needed for a verdict.";
+  return lackText(contrast);
+}
+
+/** What a verdict on an arm lacks, in sentences. */
+function lackText({ runsForVerdict, promptsForVerdict, failed }: ArmContrast): string {
+  const sentences = [
+    failed > 0 && `${count(failed, "run")} failed.`,
+    runsForVerdict !== null &&
+      `A difference of 5 points needs about ${count(runsForVerdict, "run")} per prompt and arm.`,
+    promptsForVerdict !== null &&
+      `${count(promptsForVerdict, "prompt")} with as many runs each as now would do as well.`,
+  ].filter((sentence) => sentence !== false);
+  return sentences.length === 0 ? "More runs are needed for a verdict." : sentences.join(" ");
 }
 
 /** That no run of an arm met its treatment, if this is known, and what to check. */
@@ -124,16 +127,16 @@ export function falseAlarmsText({ analysis, falseAlarms }: Experiment): string |
   const { runsPerSide, gates, alarms, rate, excessP, smallestChange } = falseAlarms;
   if (rate === null || gates === 0)
     return `Both arms are the same. A gate needs ${runsPerSide} runs per side, so more runs are needed.`;
-  const rateText = `${percent(rate.value)}${rangeText(rate, percent)}`;
-  const changeNote =
-    smallestChange === null
-      ? ""
-      : ` The next gate shows changes of ${smallestChange.toFixed(1)} points or more in 4 of 5 cases.`;
-  const excessNote =
-    excessP !== null && excessP < 0.05
-      ? " That is more than chance explains, so gates of this prompt and agent can't be relied on."
-      : "";
-  return `Both arms are the same. ${alarms} of ${count(gates, "gate")} with ${runsPerSide} runs per side found a change: ${rateText}.${changeNote}${excessNote}`;
+  const isExcess = excessP !== null && excessP < 0.05;
+  return [
+    "Both arms are the same.",
+    `${alarms} of ${count(gates, "gate")} with ${runsPerSide} runs per side found a change: ${intervalText(rate)}.`,
+    smallestChange !== null &&
+      `The next gate shows changes of ${smallestChange.toFixed(1)} points or more in 4 of 5 cases.`,
+    isExcess && "That is more than chance explains, so gates of this prompt and agent can't be relied on.",
+  ]
+    .filter((sentence) => sentence !== false)
+    .join(" ");
 }
 
 /** A share with its interval: "90% (70% to 97.2%)". */

@@ -6,13 +6,21 @@ import { AppError } from "../errors.ts";
 import { addressOf } from "../http/address.ts";
 import { callerOf, orgOf } from "../http/caller.ts";
 import { jsonBody } from "../http/elysia.ts";
-import { errors, listOf, operation } from "../http/operation.ts";
+import { errors, listOf, operation, type Scope } from "../http/operation.ts";
 import { listResponse, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import { defaultScopes, ExchangedKey, ExchangeInput, Trust, TrustInput } from "./schema.ts";
 import { createTrust, deleteTrust, exchangeToken, listTrusts } from "./trusts.ts";
 
 export const exchangePath = "/api/v1/oidc/exchange";
+
+/** Throws forbidden if the caller is an API key that lacks a scope that it would give. */
+function checkScopesOfCaller(request: Request, given: readonly Scope[]): void {
+  const { scopes } = callerOf(request);
+  const lackedScope = scopes && given.find((scope) => !scopes.includes(scope));
+  if (lackedScope)
+    throw new AppError("forbidden", `The API key lacks the scope ${lackedScope}, so it can't give it to CI jobs.`);
+}
 
 /** CI jobs that an organization trusts, and the exchange of their ID tokens. */
 export const trustRoutes = (ctx: Context) =>
@@ -47,15 +55,9 @@ export const trustRoutes = (ctx: Context) =>
       ({ request, body, set }) => {
         const org = orgOf(request);
         checkOwner(ctx, request, "change which CI jobs are trusted");
-        const { scopes, createdBy } = callerOf(request);
-        const lackedScope = scopes && (body.scopes ?? defaultScopes).find((scope) => !scopes.includes(scope));
-        if (lackedScope)
-          throw new AppError(
-            "forbidden",
-            `The API key lacks the scope ${lackedScope}, so it can't give it to CI jobs.`,
-          );
+        checkScopesOfCaller(request, body.scopes ?? defaultScopes);
         set.status = 201;
-        return createTrust(ctx, org, body, createdBy);
+        return createTrust(ctx, org, body, callerOf(request).createdBy);
       },
       {
         ...jsonBody(TrustInput),
