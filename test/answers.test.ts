@@ -67,6 +67,31 @@ test("loses its answer, and at least 20 points, if the page is gone, forbidden o
   }
 });
 
+test("loses at least 20 points without its answer, although a changelog, a list of links and the source code have its words", async () => {
+  const goal = "Prune old daily archives";
+  const release = (version: string) =>
+    `<h2>${version}</h2><p>Prune old daily archives faster.</p><pre><code class=language-sh>tool prune</code></pre>`;
+  const source = Array.from({ length: 80 }, (_, line) => `prune_old_daily_archives_${line}(archives, keep=${line});`);
+  const routes = {
+    ...others,
+    "/changes": document("Changes", ["2.2.0", "2.1.0", "2.0.0"].map(release).join("")),
+    "/source": document("Source code for prune", `<pre># Prune old daily archives\n${source.join("\n")}</pre>`),
+    "/all": document(
+      "All pages",
+      links(...["/init", "/mount"].map((path): [string, string] => [path, "Prune old daily archives"])),
+    ),
+  };
+  const more = links(["/changes", "Changes"], ["/source", "Source"], ["/all", "All pages"]);
+  const before = await answerIn(goal, {
+    "/": document("Tool", `${filler}${links(["/prune", "Prune old archives"])}${more}`),
+    "/prune": prune,
+    ...routes,
+  });
+  const after = await answerIn(goal, { "/": document("Tool", `${filler}${more}`), ...routes });
+  expect([before.state, after.state, after.fit]).toEqual(["likely", "unclear", 0]);
+  expect(scoreOf(before) - scoreOf(after)).toBeGreaterThanOrEqual(20);
+});
+
 test("answers in the language of the start page", async () => {
   const english = "<p>Set up a reverse proxy that balances the load.</p><pre>ProxyPass / balancer://all</pre>";
   const routes = {

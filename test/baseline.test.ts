@@ -344,7 +344,7 @@ describe("the baseline", () => {
       score: { mean: 53, change: 4, isUsual: true },
     });
     expect(await baselineOf(app, unlike)).toMatchObject({
-      differences: ["methodology: 2 3f9c0a17 vs. 1 ffffffff"],
+      differences: ["methodology: 3 3f9c0a17 vs. 1 ffffffff"],
       score: null,
       dimensions: [],
     });

@@ -68,7 +68,7 @@ describe("the verdict on two evaluations", () => {
       base,
       four.map((score) => scored(score, { methodology: { id: "1", hash: "ffffffffffff", judge: null } })),
       "not_comparable",
-      "these differ: methodology: 2 3f9c0a17 vs. 1 ffffffff",
+      "these differ: methodology: 3 3f9c0a17 vs. 1 ffffffff",
     ],
     [
       "goal scores and docs scores are not comparable",
@@ -172,7 +172,7 @@ describe("the verdict on two evaluations", () => {
     const { comparability, verdict } = await call("compare_reports", {
       slugs: [evaluate(base), evaluate([...shifted(1), other])],
     });
-    expect(comparability).toEqual({ same: false, differences: ["methodology: 2 3f9c0a17 vs. 1 ffffffff"] });
+    expect(comparability).toEqual({ same: false, differences: ["methodology: 3 3f9c0a17 vs. 1 ffffffff"] });
     expect(verdict).toBe("not_comparable");
   });
 

@@ -78,8 +78,8 @@ test("a recorded session gets the expected grade", () => {
   expect(grade).toMatchObject({
     outcome: "not_judged",
     scope: "docs_only",
-    // (55.8 × 20 + 54.5 × 15 + 64.4 × 10) / 45
-    score: 56.5,
+    // (52.3 × 20 + 52.1 × 15 + 64.4 × 10) / 45
+    score: 54.9,
     grade: null,
     nullNotice: null,
     metrics: { timeSeconds: 19, errors: 1, toolCalls: 4, cost: "$0.00", costUsd: 0, interruptions: 0 },
@@ -94,11 +94,11 @@ test("a recorded session gets the expected grade", () => {
     ]),
   ).toEqual([
     [
-      ...["Docs discoverability", 0.2, 55.8, "F", []],
+      ...["Docs discoverability", 0.2, 52.3, "F", []],
       [
-        ["Path to the goal", 0.5, 1, "share", 40],
+        ["Path to the goal", 0.6, 1, "share", 40],
         ["Failed page requests", 0.2, 1 / 3, "share", 66.7],
-        ["Site checks", 0.3, 0.75, "share", 75],
+        ["Site checks", 0.2, 0.75, "share", 75],
       ],
     ],
     [
@@ -126,12 +126,12 @@ test("a recorded session gets the expected grade", () => {
     // The check and the request of the task are the same problem.
     ["medium", "dead_link", [8, 9, 10, 18], 16.5, 0.1, ["tested http://docs.acme.dev"]],
     ["low", "slow", [12, 19], 3, 3.5, ["requested http://docs.acme.dev/install"]],
-    ["low", "other", [16], 13.3, null, ["goal"]],
+    ["low", "other", [16], 16, null, ["goal"]],
     [
       "low",
       "other",
       [18],
-      6.4,
+      5.4,
       null,
       ["check llms-txt-exists http://docs.acme.dev", "check page-size-html http://docs.acme.dev"],
     ],
@@ -143,11 +143,11 @@ test("a recorded session gets the expected grade", () => {
     ]),
   ).toEqual([
     [1, 16.5, ["dead_link"]],
-    // The path scores 100 instead of 40, and Docs discoverability 85.8.
-    [2, 13.3, ["other"]],
+    // The path scores 100 instead of 40, and Docs discoverability 88.3.
+    [2, 16, ["other"]],
     [3, 3, ["slow"]],
     // Conventions come last.
-    [4, 6.4, ["other"]],
+    [4, 5.4, ["other"]],
   ]);
 });
 
@@ -162,7 +162,7 @@ test("the same events give the same grade to the byte, even after being stored",
 test("custom weights are another methodology and change nothing else", () => {
   const own = {
     id: "acme-1",
-    weights: { ...standardMethodology.weights, "Docs discoverability": 5, "Docs quality": 30 },
+    weights: { ...standardMethodology.weights, "Docs quality": 10, Efficiency: 15 },
   };
   const { methodology, score, dimensions, ...one } = gradeSession(bad);
   const [first, second] = listMethodologies(own);
@@ -174,7 +174,7 @@ test("custom weights are another methodology and change nothing else", () => {
     hash: new Bun.CryptoHasher("sha256").update(JSON.stringify({ ...standardMethodology, ...own })).digest("hex"),
     judge: null,
   });
-  const weighed = [5, 30, 10];
+  const weighed = [20, 10, 15];
   expect(other.dimensions).toEqual(dimensions.map((each, i) => ({ ...each, weight: (weighed[i] ?? 0) / 100 })));
   const points = dimensions.reduce((sum, each, i) => sum + each.score * (weighed[i] ?? 0), 0);
   expect(other.score).toBe(Math.round((points / 45) * 10) / 10);
@@ -386,17 +386,17 @@ test.each([
   [8, 40],
   [500, 40],
 ])("an answer %i clicks away scores %i for the path", (pages, points) => {
-  // 50 of 70 are for the path, 20 of 70 for the request that didn't fail.
-  const expected = Math.round((points * 50 + 100 * 20) / 7) / 10;
+  // 60 of 80 are for the path, 20 of 80 for the request that didn't fail.
+  const expected = Math.round((points * 60 + 100 * 20) / 8) / 10;
   expect(dimensionOf(rules(...startPage, covered(pages)), "Docs discoverability")).toBe(expected);
 });
 
 test("a goal that is covered in part scores less, by the missing share", () => {
   const missed = (fit: number, more = {}) => rules(...startPage, goalAnswer({ fit, pages: 3, ...more }));
   // path 40 × 3/4, failures 100
-  expect(dimensionOf(missed(3 / 4), "Docs discoverability")).toBe(50);
-  expect(dimensionOf(missed(0), "Docs discoverability")).toBe(28.6);
-  expect(dimensionOf(missed(0, { noOverlap: true }), "Docs discoverability")).toBe(28.6);
+  expect(dimensionOf(missed(3 / 4), "Docs discoverability")).toBe(47.5);
+  expect(dimensionOf(missed(0), "Docs discoverability")).toBe(25);
+  expect(dimensionOf(missed(0, { noOverlap: true }), "Docs discoverability")).toBe(25);
 });
 
 test("a goal in another script than the docs leaves the path unmeasured if the docs are readable", () => {
@@ -447,11 +447,11 @@ test("pages that are read after the nearest one don't make up for failed request
       rules(...startPage, http("t2", "/x", { status: 404 }), http("t3", "/b"), ...more, answer),
       "Docs discoverability",
     );
-  // 50 of 70 are for the path, 20 of 70 for 2 of 3 requests.
-  expect(of()).toBe(90.5);
-  expect(of(http("t4", "/c"), http("t5", "/d"))).toBe(90.5);
+  // 60 of 80 are for the path, 20 of 80 for 2 of 3 requests.
+  expect(of()).toBe(91.7);
+  expect(of(http("t4", "/c"), http("t5", "/d"))).toBe(91.7);
   // 2 of 4
-  expect(of(http("t4", "/y", { status: 404 }))).toBe(85.7);
+  expect(of(http("t4", "/y", { status: 404 }))).toBe(87.5);
 });
 
 test("repeats and useless pages are waste, but a page that links to a useful one is not", () => {

@@ -570,7 +570,7 @@ describe("trends", () => {
     expect(body.match(/<polyline class="line"/g)).toHaveLength(2);
     expect(body).toMatch(/<g class="other">.*?<title>[\d-]+: 40, 2 runs/);
     expect(body).toContain('data-methodology="000000000000"');
-    expect(body).toContain("methodology</strong> 0 00000000 → 2 3f9c0a17");
+    expect(body).toContain("methodology</strong> 0 00000000 → 3 3f9c0a17");
   });
 
   test("of two agent versions are two lines with a mark between them", async () => {

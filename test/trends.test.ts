@@ -63,7 +63,7 @@ test("each interval has its repeats, intervals without a run are omitted, and ot
         at: "2026-11-02T00:00:00.000Z",
         what: "methodology",
         from: "0 00000000",
-        to: "2 3f9c0a17",
+        to: "3 3f9c0a17",
         delta: null,
         verdict: null,
         p: null,

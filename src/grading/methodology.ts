@@ -5,7 +5,7 @@ import type { Friction, Grade } from "./grade.ts";
 
 /** All numbers that determine a score. Changing one requires a new ID, because reports before and after aren't comparable. */
 export const standardMethodology = {
-  id: "2",
+  id: "3",
   weights: {
     "Goal achievement": 30,
     "Docs discoverability": 20,
@@ -19,10 +19,10 @@ export const standardMethodology = {
   metFloor: 60,
   discoverability: {
     // An answer that is more than `frictionAbove` clicks from the start page is a friction point.
-    path: { weight: 0.5, bestClicks: 3, worstClicks: 8, floor: 40, frictionAbove: 4 },
+    path: { weight: 0.6, bestClicks: 3, worstClicks: 8, floor: 40, frictionAbove: 4 },
     // A share of page requests; for agents with a model: of all their calls.
     missed: { weight: 0.2, guessFactor: 2, zeroAtShare: 1 },
-    checks: { weight: 0.3 },
+    checks: { weight: 0.2 },
   },
   quality: {
     // Pages that the answer depends on count several times.

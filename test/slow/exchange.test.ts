@@ -140,7 +140,7 @@ describe("an export as JSON lines", () => {
       nextRunsAt: expect.any(Array),
     });
     // Imported runs can be regraded.
-    await other.send("POST", "/api/v1/regrades", { body: { since: "2020-01-01", methodology: "2" } });
+    await other.send("POST", "/api/v1/regrades", { body: { since: "2020-01-01", methodology: "3" } });
     await other.runJobs();
     expect((await other.send("GET", "/api/v1/regrades")).body[0]).toMatchObject({ status: "completed", total: 7 });
   });

@@ -16,7 +16,7 @@ test("a goal is reached if events prove every part", async () => {
   expect(report).toMatchObject({
     outcome: "succeeded",
     keyFinding: "The docs name the wrong package.",
-    methodology: { id: "2", judge: "openai-compatible/judge" },
+    methodology: { id: "3", judge: "openai-compatible/judge" },
     judge: {
       model: "openai-compatible/judge",
       costUsd: 0.002,

@@ -65,9 +65,9 @@ describe("another methodology", () => {
       judgeVariance: [],
     });
 
-    expect(await regrade(app, { methodology: "2" })).toMatchObject({
+    expect(await regrade(app, { methodology: "3" })).toMatchObject({
       status: "completed",
-      methodology: "2",
+      methodology: "3",
       ...{ total: 1, graded: 1, unchanged: 0, withoutEvents: 0, failed: 0, spentUsd: 0, failureReason: null },
     });
     const now = await get(app, path);
@@ -75,7 +75,7 @@ describe("another methodology", () => {
     expect(now).toMatchObject({ slug: report.slug, score, coverage, methodology });
     const scores = (all: { name: string; score: number }[]) => all.map((each) => [each.name, each.score]);
     expect(scores(now.dimensions)).toEqual(scores(dimensions));
-    expect(now.methodology.id).toBe("2");
+    expect(now.methodology.id).toBe("3");
     expect(now.score).not.toBe(report.score);
     // The same friction keeps its ID, and so does its fix. Its cost in points follows the weights.
     const unpriced = ({ frictionPoints }: typeof now) =>
@@ -87,16 +87,16 @@ describe("another methodology", () => {
     expect(await get(app, `${path}?methodology=acme-1`)).toEqual(report);
     expect(await get(app, `${path}?methodology=${report.methodology.hash.slice(0, 8)}`)).toEqual(report);
     expect(await get(app, `${path}?methodology=2`)).toEqual(now);
-    expect((await get(app, `/api/v1/runs/${run.runId}`)).report.methodology.id).toBe("2");
+    expect((await get(app, `/api/v1/runs/${run.runId}`)).report.methodology.id).toBe("3");
 
     const { gradings: both } = await listed(app, report.slug);
     expect(both).toMatchObject([
       { methodology: { id: "acme-1" }, score: report.score, isShown: false },
-      { methodology: { id: "2" }, score, isShown: true },
+      { methodology: { id: "3" }, score, isShown: true },
     ]);
     const pin = (gradingId: string | null) => app.send("PATCH", path, { body: { gradingId } });
     expect((await pin(both[0]?.id ?? "")).body).toEqual(report);
-    expect(await regrade(app, { methodology: "2" })).toMatchObject({ graded: 0, unchanged: 1 });
+    expect(await regrade(app, { methodology: "3" })).toMatchObject({ graded: 0, unchanged: 1 });
     expect(await get(app, path)).toEqual(report);
     expect((await listed(app, report.slug)).gradings[0]).toMatchObject({ isShown: true, isPinned: true });
     expect((await pin(null)).body).toEqual(now);
@@ -111,7 +111,7 @@ describe("another methodology", () => {
     const app = judged();
     const { report, run } = await app.run();
     const before = JSON.stringify(await get(app, `/api/v1/reports/${report.slug}`));
-    expect(await regrade(app)).toMatchObject({ graded: 0, unchanged: 1, methodology: "2" });
+    expect(await regrade(app)).toMatchObject({ graded: 0, unchanged: 1, methodology: "3" });
     expect(JSON.stringify(await get(app, `/api/v1/reports/${report.slug}`))).toBe(before);
     expect(app.db.select().from(gradings).all()).toEqual([]);
     const [one, two] = [gradeSession(eventsOf(app, run.runId)), gradeSession(eventsOf(app, run.runId))];
@@ -122,11 +122,11 @@ describe("another methodology", () => {
     const app = judged({ env: own });
     const [first, second] = [await app.run(), await app.run()];
     app.db.delete(sessionEvents).where(eq(sessionEvents.runId, first.run.runId)).run();
-    expect(await regrade(app, { methodology: "2" })).toMatchObject({ graded: 1, withoutEvents: 1 });
+    expect(await regrade(app, { methodology: "3" })).toMatchObject({ graded: 1, withoutEvents: 1 });
     expect(await get(app, `/api/v1/reports/${first.report.slug}`)).toEqual(first.report);
     const trends = await rpc(app).call("get_trends", {});
-    expect(trends).toMatchObject({ methodology: { id: "2" }, series: [{ n: 1 }, { n: 1 }], points: [{ n: 1 }] });
-    expect((await get(app, `/api/v1/reports/${second.report.slug}`)).methodology.id).toBe("2");
+    expect(trends).toMatchObject({ methodology: { id: "3" }, series: [{ n: 1 }, { n: 1 }], points: [{ n: 1 }] });
+    expect((await get(app, `/api/v1/reports/${second.report.slug}`)).methodology.id).toBe("3");
   });
 
   test("regrades only the selected prompt, period and organization", async () => {
@@ -134,10 +134,10 @@ describe("another methodology", () => {
     const [first, second] = [await app.run(), await app.run()];
     const { report } = first;
     const idOf = async (slug: string) => (await get(app, `/api/v1/reports/${slug}`)).methodology.id;
-    expect(await regrade(app, { methodology: "2", promptId: report.prompt.id })).toMatchObject({ total: 1, graded: 1 });
+    expect(await regrade(app, { methodology: "3", promptId: report.prompt.id })).toMatchObject({ total: 1, graded: 1 });
     expect([await idOf(report.slug), await idOf(second.report.slug)]).toEqual(["2", "acme-1"]);
-    expect(await regrade(app, { methodology: "2", until: report.createdAt })).toMatchObject({ total: 0, graded: 0 });
-    expect(await regrade(app, { methodology: "2", since: second.report.createdAt })).toMatchObject({
+    expect(await regrade(app, { methodology: "3", until: report.createdAt })).toMatchObject({ total: 0, graded: 0 });
+    expect(await regrade(app, { methodology: "3", since: second.report.createdAt })).toMatchObject({
       total: 1,
       graded: 1,
     });
@@ -206,7 +206,7 @@ describe("another judge", () => {
     expect(now).toMatchObject({
       outcome: "goal_not_met",
       keyFinding: "The query never ran.",
-      methodology: { id: "2", judge: "openai-compatible/agent" },
+      methodology: { id: "3", judge: "openai-compatible/agent" },
       judge: { model: "openai-compatible/agent", costUsd: 0.002, calls: 1 },
       metrics: report.metrics,
     });
@@ -222,7 +222,7 @@ describe("another judge", () => {
     });
     expect(app.model.requests).toHaveLength(2);
     // Another methodology keeps the shown judgment.
-    expect(await regrade(app, { methodology: "2" })).toMatchObject({ unchanged: 1 });
+    expect(await regrade(app, { methodology: "3" })).toMatchObject({ unchanged: 1 });
   });
 
   test("doesn't pay twice for concurrent regrades of the same sessions", async () => {
@@ -285,7 +285,7 @@ describe("another judge", () => {
   test("doesn't affect sessions of the explorer, which are graded by rules", async () => {
     const app = judged({ kind: "rules", env: own });
     await app.run();
-    const done = await regrade(app, { methodology: "2", judge: "openai-compatible/agent", maxUsd: 1 });
+    const done = await regrade(app, { methodology: "3", judge: "openai-compatible/agent", maxUsd: 1 });
     expect(done).toMatchObject({ graded: 1, spentUsd: 0 });
     expect(app.model.requests).toHaveLength(0);
   });
@@ -386,7 +386,7 @@ describe("a regrade", () => {
     app.db.delete(sessionEvents).where(eq(sessionEvents.runId, first.run.runId)).run();
     const planned = { regradeId: null, statusUrl: null, status: "planned", total: 3, withoutEvents: 1 };
     const plan = async (body: object) => (await ask(app, { ...body, dryRun: true })).body;
-    expect(await plan({ methodology: "2" })).toMatchObject({ ...planned, graded: 2, unchanged: 0, estimatedUsd: 0 });
+    expect(await plan({ methodology: "3" })).toMatchObject({ ...planned, graded: 2, unchanged: 0, estimatedUsd: 0 });
     expect(await plan({ judge: "openai-compatible/judge", maxUsd: 1 })).toMatchObject({ graded: 0, unchanged: 2 });
     // Each judgment used 1,000 tokens in and 100 out: 0.002 USD at the price of the other model too.
     expect(await plan({ judge: "openai-compatible/agent", maxUsd: 1, repeats: 2 })).toMatchObject({
@@ -433,7 +433,7 @@ describe("a regrade", () => {
   test("of many sessions uses as many jobs as it needs, and runs get their turn in between", async () => {
     const app = judged({ env: own });
     await app.run();
-    const { body } = await ask(app, { methodology: "2" });
+    const { body } = await ask(app, { methodology: "3" });
     const clock = performance.now;
     // Each clock reading takes the whole time of a batch.
     let at = clock.call(performance);

@@ -91,7 +91,7 @@ describe("the export of a run", () => {
     const { signature, gradings } = JSON.parse(result.stdout);
     expect({ signature, gradings }).toEqual({
       signature: "valid",
-      gradings: [{ slug, methodology: "2", state: "equal", fields: [] }],
+      gradings: [{ slug, methodology: "3", state: "equal", fields: [] }],
     });
   });
 

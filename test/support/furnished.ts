@@ -33,7 +33,7 @@ export async function furnished(more: Record<string, string> = {}) {
   const { service, a } = app;
   const { report } = await app.run();
   await app.send("POST", "/api/v1/regrades", {
-    body: { since: "2020-01-01", methodology: "2", judge: "openai-compatible/agent", repeats: 2, maxUsd: 1 },
+    body: { since: "2020-01-01", methodology: "3", judge: "openai-compatible/agent", repeats: 2, maxUsd: 1 },
   });
   await app.runJobs();
   const { body: called } = await app.send("POST", "/api/v1/regrades", { body: { since: "0001-01-01" } });

@@ -143,7 +143,7 @@ export const niceGrade: Grade = {
   lost: null,
   coverage: 0.45,
   notChecked: [],
-  methodology: { id: "2", hash: "3f9c0a17aa55", judge: null },
+  methodology: { id: "3", hash: "3f9c0a17aa55", judge: null },
   judge: null,
   frictions: [
     {

@@ -1,6 +1,8 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { milestonesOf } from "../../src/grading/events.ts";
 import { type CorpusName, corpora, type Degrade, serveCorpus } from "./corpora.ts";
-import { type Answer, type Goal, pathIn, readGoals } from "./goals.ts";
+import { type Goal, pathIn, readGoals } from "./goals.ts";
 import { type Explored, explore } from "./session.ts";
 
 const samplesBroken = "samples broken";
@@ -121,17 +123,13 @@ function withoutText(text: string, type: string, proof: string, dose: number): s
   return text.replace(/^(?!\s*(```|~~~)).+$/gm, (part, _fence, at: number) => other(part, at));
 }
 
-/** The score of each goal once its answering sections are removed from their pages. */
+/** The score of each goal once the docs say nothing about its answer. */
 export async function measureRemoval(goals: Goal[]): Promise<{ goal: Goal; after: number }[]> {
   const waiting = goals.entries();
   const removals: { goal: Goal; after: number }[] = [];
   const worker = async () => {
     for (const [at, goal] of waiting) {
-      const answers = new Map(goal.answers.map((answer) => [pathIn(goal.corpus, answer.page), answer]));
-      const { grade } = await exploreWith(goal, (path, text, type) => {
-        const answer = answers.get(path);
-        return answer === undefined ? null : withoutSection(text, type, answer);
-      });
+      const { grade } = await exploreWith(goal, withoutAnswer(goal));
       removals[at] = { goal, after: grade.score ?? 0 };
     }
   };
@@ -139,26 +137,76 @@ export async function measureRemoval(goals: Goal[]): Promise<{ goal: Goal; after
   return removals;
 }
 
-/** A page without the section of an answer: its heading and all that follows up to the next one of the same or a higher level. */
-function withoutSection(text: string, type: string, answer: Answer): string {
+/**
+ * Docs from which a subject is taken away, as if nobody had written about it: pages named after it, all links to them, and every other section
+ * that mentions it. To take away only the section that answers would leave others that answer too.
+ */
+export function withoutAnswer({ corpus, subject, answers }: Goal): Degrade {
+  const words = (subject ?? answers.map(({ proof }) => proof)).map((word) => word.toLowerCase());
+  const mentions = (markup: string) => words.some((word) => plainText(markup).includes(word));
+  const { folder, start }: { folder: string; start: string } = corpora[corpus];
+  const isAbout = (text: string, type: string) => mentions(headingsOf(text, type)[0]?.words ?? "");
+  const goneNames = new Set(
+    readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .filter((name) => /\.(html|mdx?)$/.test(name))
+      .filter((name) => isAbout(readFileSync(join(folder, name), "utf8"), name))
+      .map(pageName),
+  );
+  const isGone = (target: string, linkText: string) => goneNames.has(pageName(target)) || mentions(linkText);
+  return (path, text, type) => {
+    if (path !== start && isAbout(text, type)) return new Response("Not found", { status: 404 });
+    return withoutSections(withoutLinks(text, type, isGone), type, mentions);
+  };
+}
+
+/** The name of a page in its path, without its extension. An index is named like its folder. */
+const pageName = (path: string): string =>
+  path
+    .replace(/(\/index)?\.\w+$|\/$/, "")
+    .split("/")
+    .at(-1) ?? "";
+
+function withoutLinks(text: string, type: string, isGone: (target: string, linkText: string) => boolean): string {
+  if (/html/.test(type))
+    return text.replace(
+      /<a\b[^>]*?href="([^"#]*)[^"]*"[^>]*>([\s\S]*?)<\/a>/gi,
+      (link, target: string, words: string) => (isGone(target, words) ? "" : link),
+    );
+  return text.replace(/\[([^\]]*)\]\(([^)#\s]*)[^)]*\)/g, (link, words: string, target: string) =>
+    isGone(target, words) ? "" : link,
+  );
+}
+
+/** A page without its sections that mention something: each from its heading to the next, or to the next of its level if the heading does. */
+function withoutSections(text: string, type: string, mentions: (markup: string) => boolean): string {
+  let kept = "";
+  let end = 0;
+  const headings = headingsOf(text, type);
+  for (const [at, { index, level, words }] of headings.entries()) {
+    if (index < end) continue;
+    const later = headings.slice(at + 1);
+    const next = (mentions(words) ? later.find((heading) => heading.level <= level) : later[0])?.index ?? text.length;
+    kept += text.slice(end, index);
+    if (!mentions(text.slice(index, next))) kept += text.slice(index, next);
+    end = next;
+  }
+  return kept + text.slice(end);
+}
+
+function headingsOf(text: string, type: string): { index: number; level: number; words: string }[] {
+  if (/html/.test(type))
+    return [...text.matchAll(/<h([1-6])\b[^>]*>([\s\S]*?)<\/h\1\s*>/gi)].map(({ index, 1: level, 2: words }) => ({
+      index,
+      level: Number(level),
+      words: plainText(words!),
+    }));
   // A line of a code sample that starts with # is no heading.
-  const searched = /html/.test(type)
-    ? text
-    : text.replace(/^ *```[\s\S]*?^ *```/gm, (code) => code.replaceAll("#", " "));
-  const headings = [
-    ...searched.matchAll(/html/.test(type) ? /<h([1-6])\b[^>]*>([\s\S]*?)<\/h\1\s*>/gi : /^(#{1,6}) (.*)$/gm),
-  ].map(({ index, 1: mark, 2: words }) => ({
+  const withoutCode = text.replace(/^ *```[\s\S]*?^ *```/gm, (code) => code.replaceAll("#", " "));
+  return [...withoutCode.matchAll(/^(#{1,6}) (.*)$/gm)].map(({ index, 1: marks, 2: words }) => ({
     index,
-    level: /html/.test(type) ? Number(mark) : mark!.length,
+    level: marks!.length,
     words: plainText(words!),
   }));
-  const sections = headings.map(({ index, level, words }, at) => {
-    const end = headings.slice(at + 1).find((next) => next.level <= level)?.index ?? text.length;
-    return { index, end, words, holdsProof: plainText(text.slice(index, end)).includes(plainText(answer.proof)) };
-  });
-  const named = sections.filter(({ words }) => words.includes(plainText(answer.heading ?? "")));
-  const found = named.find(({ holdsProof }) => holdsProof) ?? sections.findLast(({ holdsProof }) => holdsProof);
-  return found ? text.slice(0, found.index) + text.slice(found.end) : withoutText(text, type, answer.proof, 1);
 }
 
 /** Lowercase words without markup. */

@@ -10,6 +10,8 @@ export type Goal = {
   kind: "words" | "synonyms" | "none";
   goal: string;
   answers: Answer[];
+  /** Lowercase words of which every text about the answer has at least one. If left out, the proofs of the answers. */
+  subject?: string[];
 };
 /** `heading` is that of the answering section, or the name of an entry on the page. */
 export type Answer = { page: string; proof: string; heading?: string };

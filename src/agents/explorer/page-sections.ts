@@ -28,8 +28,8 @@ const maxSectionChars = 3000;
 const sampleLines = 20;
 /** A line of which links are this share is an entry of a list or a menu. */
 const minLinkShare = 0.8;
-/** Share of a page that one block of code is, and its number of lines, from which the page is a listing. */
-const source = { minShare: 0.8, minLines: 60 };
+/** Share of a page that one block of code is, its number of lines, and the share of them in the syntax of code, from which the page is a listing. */
+const source = { minShare: 0.8, minLines: 60, minSyntaxShare: 0.25 };
 /** Headings that are versions or dates make a page a changelog from this number on. */
 const minReleases = 3;
 
@@ -133,12 +133,21 @@ function isListing({ markdown, samples }: ReadPage): boolean {
     samples[0],
   );
   if (longest === undefined) return false;
-  const isCode = longest.language !== null || isNumbered(longest.code);
+  const isCode = longest.language !== null || isNumbered(longest.code) || hasSyntax(longest.code);
   return (
     isCode &&
     longest.code.length >= source.minShare * markdown.length &&
     longest.code.split("\n").length >= source.minLines
   );
+}
+
+/** A line that a program may have and prose rarely has: it ends with a bracket, a semicolon or a colon, or calls something. */
+const codeLine = /[;:{}([]\s*$|\w\(.*\)/;
+
+/** Whether many lines of a text are code. */
+function hasSyntax(text: string): boolean {
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  return lines.filter((line) => codeLine.test(line)).length >= source.minSyntaxShare * lines.length;
 }
 
 /** Whether the lines of a text count up. */

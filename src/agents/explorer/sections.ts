@@ -32,6 +32,8 @@ export type Match = {
   merit: number;
   /** How near its page is to the goal in meaning, -1 to 1. */
   similarity: number;
+  /** How near it is itself. */
+  ownSimilarity: number;
   /** What sections are ordered by: merit, the words that docs often use for such a goal, and how near its page is in meaning. */
   rank: number;
   /** The same shares by weights that ignore how rare a word is, for the score. */
@@ -302,7 +304,7 @@ function toWeighting(index: SectionIndex, sections: IndexedSection[]): Weighting
 
 function toMatch(indexed: IndexedSection, weighting: Weighting, index: SectionIndex): Match {
   const { rarities, evenWeights, linkHits, formWeights } = weighting;
-  const { section, passages, headings, name, literalTerms, forms, wideStrengths } = indexed;
+  const { section, passages, headings, name, literalTerms, forms, wideStrengths, meaning } = indexed;
   const hits = { ...indexed.hits, links: linkHits.get(section.url)! };
   const weights = toWeights(rarities, literalTerms);
   const best = bestPassage(passages, weights);
@@ -320,6 +322,7 @@ function toMatch(indexed: IndexedSection, weighting: Weighting, index: SectionIn
     strength,
     merit,
     similarity,
+    ownSimilarity: similarityOf(index.meaning, meaning),
     rank: merit + wideWeight * wideStrengthOf(wideStrengths, formWeights) + similarityWeight * similarity,
     withoutRarity: { share: shareOf(bestPassage(passages, even), even), headingShare: shareOf(headings, even) },
     terms: termsIn(best, index),
