@@ -141,7 +141,7 @@ export async function measureRemoval(goals: Goal[]): Promise<{ goal: Goal; after
  * Docs from which a subject is taken away, as if nobody had written about it: pages named after it, all links to them, and every other section
  * that mentions it. To take away only the section that answers would leave others that answer too.
  */
-export function withoutAnswer({ corpus, subject, answers }: Goal): Degrade {
+function withoutAnswer({ corpus, subject, answers }: Goal): Degrade {
   const words = (subject ?? answers.map(({ proof }) => proof)).map((word) => word.toLowerCase());
   const mentions = (markup: string) => words.some((word) => plainText(markup).includes(word));
   const { folder, start }: { folder: string; start: string } = corpora[corpus];

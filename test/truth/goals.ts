@@ -14,7 +14,7 @@ export type Goal = {
   subject?: string[];
 };
 /** `heading` is that of the answering section, or the name of an entry on the page. */
-export type Answer = { page: string; proof: string; heading?: string };
+type Answer = { page: string; proof: string; heading?: string };
 /** Goals about docs that test/support/setup.sh installs, and about docs that fetch-corpora.ts fetches. No rule is ever tuned on the sealed ones. */
 export const goalFiles = ["tuning", "held-out"] as const;
 export const fetchedGoalFiles = ["field", "unseen", "third", "fourth", "sealed", "fifth", "sealed-second"] as const;
