@@ -393,6 +393,18 @@ for i in range(40):
       expect(hog).toMatchObject({ exitCode: 137, limit: { limit: "memory", value: 128 * MiB } });
     });
 
+    test("memory that a starting process shares with the one that starts it counts once", async () => {
+      await using mounted = await openWorkspace(workspace().path, bytes);
+      // Until something writes to its input, the new process uses the memory of the one that starts it.
+      const start = `import os
+held = bytearray(80 << 20)
+input = (os.POSIX_SPAWN_OPEN, 0, "input", os.O_RDONLY, 0)
+os.waitpid(os.posix_spawn("/bin/true", ["true"], {}, file_actions=[input]), 0)`;
+      const argv = shell(`mkfifo input; (sleep 1; : >input) & exec python3 -c '${start}'`);
+      const run = { argv, workspace: mounted, limits: { memoryBytes: 128 * MiB, workspaceBytes: bytes } };
+      expect(await inSandbox(run)).toMatchObject({ exitCode: 0, limit: null, err: "" });
+    });
+
     test("a command ends when its workspace is closed", async () => {
       const mounted = await openWorkspace(workspace().path, bytes);
       const sandboxed = runSandboxed({ argv: shell("echo up; read line"), workspace: mounted, limits });

@@ -149,18 +149,25 @@ function serversOf(url: string, { servers, host, basePath, schemes }: JsonObject
   });
 }
 
-/** The template of a path, that with the fewest parameters first. */
+/** The template of a path: that with the fewest parameters, or else with most that is written out, as `/items/{id}:cancel` has. */
 const findPath = (paths: JsonObject, path: string): string | undefined =>
   Object.keys(paths)
     .filter((template) => matches(template, path))
-    .sort((a, b) => a.split("{").length - b.split("{").length)[0];
+    .sort((a, b) => a.split("{").length - b.split("{").length || fixedLength(b) - fixedLength(a))[0];
+
+const parameterInPath = /\{[^{}]*\}/;
+const fixedLength = (template: string): number => template.split(parameterInPath).join("").length;
 
 function matches(template: string, path: string): boolean {
   const [expected, given] = [template, path].map((each) => each.replace(/\/$/, "").split("/")) as [string[], string[]];
-  return (
-    expected.length === given.length &&
-    expected.every((part, at) => (/\{.*\}/.test(part) ? given[at] !== "" : part === given[at]))
-  );
+  return expected.length === given.length && expected.every((part, at) => matchesPart(part, given[at]!));
+}
+
+/** A part of a path with parameters has what is written out around them. */
+function matchesPart(template: string, part: string): boolean {
+  const fixedParts = template.split(parameterInPath);
+  if (fixedParts.length === 1) return part === template;
+  return part === unknownPart || new RegExp(`^${fixedParts.map(RegExp.escape).join(".+")}$`, "s").test(part);
 }
 
 const quoteNames = (names: string[]) => names.map((name) => `“${name}”`).join(", ");

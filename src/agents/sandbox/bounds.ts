@@ -36,9 +36,9 @@ function descendants(pid: number): string[] {
   return below(String(pid));
 }
 
-/** Memory of a process and its descendants, read from /proc. Files in memory that are mapped count only `withFiles`. */
-function memoryBelow(pid: number, withFiles: boolean): number {
-  const counted = withFiles ? /^(?:RssAnon|RssShmem):\s+(\d+) kB/gm : /^RssAnon:\s+(\d+) kB/gm;
+/** Memory of a process and its descendants with files in memory that they have mapped, read from /proc. What several of them share counts for each. */
+function memoryBelow(pid: number): number {
+  const counted = /^(?:RssAnon|RssShmem):\s+(\d+) kB/gm;
   const memoryOf = (id: string) =>
     [...readText(`/proc/${id}/status`).matchAll(counted)].reduce((sum, [, kib]) => sum + Number(kib) * 1024, 0);
   return descendants(pid).reduce((sum, child) => sum + memoryOf(child), 0);
@@ -117,10 +117,17 @@ function isDiskFull(folder: string): boolean {
 /** What a watch has seen: whether a mounted workspace is full at its end, and whether the disk of another one was full at any time. */
 type Room = { isFull: boolean; wasDiskFull: boolean };
 
+/** `groupMemory`: the memory of its control group in bytes; null: it has none. */
+type WatchedSandbox = {
+  workspace: Workspace | undefined;
+  limits: SandboxLimits;
+  groupMemory: (() => number) | null;
+};
+
 /** Enforces the limits that the kernel doesn't. Returns a function that stops it after a final check. */
 export function watch(
   pid: number,
-  { workspace, limits, isInCgroup }: { workspace: Workspace | undefined; limits: SandboxLimits; isInCgroup: boolean },
+  { workspace, limits, groupMemory }: WatchedSandbox,
   { onHit, onNear = () => {} }: { onHit: (hit: LimitHit) => void; onNear?: (hit: LimitHit) => void },
 ): () => Promise<Room> {
   const { memoryBytes, workspaceBytes } = limits;
@@ -129,7 +136,7 @@ export function watch(
   const seen: Room = { isFull: false, wasDiskFull: false };
   const isMounted = workspace !== undefined && workspace.holder !== null;
   // A control group also has room for the files of a mounted workspace, so that it alone doesn't limit the memory of the command.
-  const checksMemory = isMounted || !isInCgroup;
+  const checksMemory = isMounted || groupMemory === null;
   /** Bytes to count. A mounted workspace can't exceed its size, but it can hold too many files. */
   const bytesOf = async ({ path, holder }: Workspace) => {
     if (holder === null) {
@@ -141,7 +148,7 @@ export function watch(
     return Math.max(usage.bytes, 1024 * usage.files);
   };
   const check = async () => {
-    if (checksMemory && memoryBelow(pid, !isInCgroup) > memoryBytes)
+    if (checksMemory && (groupMemory?.() ?? memoryBelow(pid)) > memoryBytes)
       onHit({ limit: "memory", value: memoryBytes, unit: "bytes" });
     if (workspace === undefined) return;
     const bytes = await bytesOf(workspace);

@@ -11,6 +11,8 @@ type Cgroup = {
   procsFiles: string[];
   /** The limit that was reached, if any. */
   hit(): LimitHit | null;
+  /** Memory of its processes, without files in memory, in bytes. */
+  memory(): number;
   /** Kills every process in the group. */
   kill(): void;
   /** Removes the group, and kills what is left in it. */
@@ -174,6 +176,13 @@ function toCgroup(folders: string[], { memoryBytes, processes }: SandboxLimits):
         ? { limit: "processes", value: processes, unit: "processes" }
         : null;
     },
+    // `anon` of version 2, `total_rss` of version 1.
+    memory: () =>
+      Math.max(
+        ...folders.map((folder) =>
+          Number(/^(?:anon|total_rss) (\d+)$/m.exec(readText(join(folder, "memory.stat")))?.[1] ?? 0),
+        ),
+      ),
     kill: () => folders.forEach(killGroup),
     remove: () => removeAll(() => folders),
   };

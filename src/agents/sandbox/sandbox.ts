@@ -156,8 +156,8 @@ export function runSandboxed(run: SandboxRun): SandboxProcess {
     hit = reached;
     kill();
   };
-  const isInCgroup = cgroup !== null;
-  const stopWatching = watch(child.pid, { workspace, limits, isInCgroup }, { onHit, onNear: run.onNear });
+  const groupMemory = cgroup?.memory ?? null;
+  const stopWatching = watch(child.pid, { workspace, limits, groupMemory }, { onHit, onNear: run.onNear });
   run.signal?.addEventListener("abort", kill);
   if (run.signal?.aborted) kill();
   const exited = child.exited.then(async (exitCode) => {
