@@ -225,7 +225,10 @@ export type AgentContext = {
 export const optionalParts = ["skills", "mcpServers"] as const;
 export type OptionalPart = (typeof optionalParts)[number];
 
-/** A requirement of an agent, and whether this machine or the settings meet it. `detail` says where it was found, or what to do; `install` is the command that installs it, if it is only missing. */
+/**
+ * A requirement of an agent, and whether this machine or the settings meet it. `detail`: where it was found, or what to do. `install`: the command
+ * that installs it, if nothing else is wrong.
+ */
 type Need = { what: string; isMet: boolean; detail: string; install?: string };
 
 /** The values of each option that an agent has; null: any value. */

@@ -141,7 +141,7 @@ function enterElement(state: State, element: Element): void {
   });
 }
 
-/** Classes of the content of a tab, such as `tab-pane`, `tabbed-block` and `sd-tab-content`, and elements of a builder for a tab, such as `code-tab`. */
+/** How builders name the content of a tab: by classes such as `tab-pane` and `sd-tab-content`, or by elements such as `<code-tab>`. */
 const panelClass = /(?:^|[\s_-])tab(?:s|bed)?[_-]?(?:content|panel|pane|body|block)(?![\w-])/i;
 const tabElement = /^(?:[a-z]+-)+tab$|^tab-(?:item|panel|pane)$/;
 

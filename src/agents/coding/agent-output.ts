@@ -200,7 +200,10 @@ async function completePage(
   return toResult({ id: event.id, name, ok: true, output }, null, event.tool);
 }
 
-/** Adds the model's input to calls for which the agent shows only a title, as Gemini CLI does over ACP. There, the ID of a call starts with its tool. */
+/**
+ * Adds the model's input to calls of which the agent shows only a title, as Gemini CLI does over ACP. The IDs of its calls start with the name of
+ * the tool.
+ */
 function createCallCompleter({ pending }: ModelRecord, modelNames: Map<string, string>) {
   const usedIds = new Set<string>();
   return (event: AgentEvent): AgentEvent => {

@@ -39,12 +39,7 @@ export function findProgram(preset: Preset, searchPath: string): InstalledProgra
     const other = manifest?.name ?? realPath;
     return { missing: `${preset.command} on PATH belongs to ${other}, not to ${preset.packageName}` };
   }
-  // The program on PATH may only launch a native one.
-  const nativeProgram =
-    preset.native && modulesFolder && manifest
-      ? findNativeProgram(preset.native, [modulesFolder, manifest.folder])
-      : null;
-  const program = nativeProgram ?? realPath;
+  const program = findNativeProgram(preset, modulesFolder, manifest) ?? realPath;
   const ownBind =
     modulesFolder === null
       ? { from: program, to: `${programBinFolder}/${basename(program)}` }
@@ -169,8 +164,14 @@ function findManifest(folder: string, modulesFolder: string): Manifest | null {
   return null;
 }
 
+/** The native program that the one on PATH only launches: it is in the package of that one, or beside it. null: there is none. */
+function findNativeProgram({ native }: Preset, modulesFolder: string | null, manifest: Manifest | null): string | null {
+  if (!native || !modulesFolder || !manifest) return null;
+  return findExecutable(native, [modulesFolder, manifest.folder]);
+}
+
 /** The first executable that a pattern matches in one of the folders, or in the `node_modules` of one. */
-function findNativeProgram(glob: string, folders: string[]): string | null {
+function findExecutable(glob: string, folders: string[]): string | null {
   for (const folder of folders)
     for (const cwd of [folder, join(folder, "node_modules")])
       if (existsSync(cwd))

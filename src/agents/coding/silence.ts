@@ -14,7 +14,8 @@ const maxOverflows = 4;
 
 /**
  * Watches an agent that prints something and then does nothing. `waits` resolves when it waits for a login or for an answer, which nobody
- * gives, or when it shortens its conversation again and again without success. Anything else that it printed is reported, because its session may end as idle.
+ * gives, or when it shortens its conversation again and again without success. Anything else that it printed is reported: its session may end as idle,
+ * and the text may say why.
  */
 export function watchSilence(
   reporter: SessionReporter,

@@ -77,7 +77,7 @@ type EditedForward = {
   socketPath: string | null;
 };
 
-/** Answers a request whose response the run edits, once the whole of it is there. A request for another protocol is only refused, if its URL is hidden. */
+/** Answers a request whose response the run edits, once all of the response has arrived. A request for another protocol to a hidden URL is refused. */
 async function forwardEdited(
   policy: EgressPolicy,
   exchange: Exchange,

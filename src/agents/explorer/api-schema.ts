@@ -21,7 +21,7 @@ const maxDepth = 10;
 /** Maximum number of schemas to join into one. */
 const maxParts = 100;
 
-/** What of a call contradicts its description. `about` is the part of the call that does, as the sample writes it; "" for one that is missing. */
+/** How a call contradicts its description. `about`: the part of the call that does, as the sample writes it; "" if a part is missing. */
 export type Problem = { message: string; about: string };
 
 /** How a request's body contradicts its schema. What the sample leaves open contradicts nothing. */

@@ -87,8 +87,8 @@ const goBlockInParameters = new RegExp(
 const pythonOperator = /^(?:and|as|async|await|else|for|from|if|in|is|lambda|not|or|yield)$/;
 
 /**
- * Finds a line within brackets of Python that ends with a value, where the next one begins with a name: there is a comma missing. `text`: the code
- * with its strings and comments blanked.
+ * Finds a missing comma in Python: within brackets, a line ends with a value, and the next one begins with a name. `text`: the code with its strings
+ * and comments blanked.
  */
 function findMissingComma(code: string, text: string): SyntaxProblem | null {
   const lines = code.split("\n");
@@ -109,7 +109,7 @@ function findMissingComma(code: string, text: string): SyntaxProblem | null {
   return null;
 }
 
-/** Typographic quotes, which no language accepts around a string, and which a word processor puts in place of plain ones. `text`: without strings and comments. */
+/** Finds a typographic quote, as word processors write it: no language accepts it around a string. `text`: the code without its strings and comments. */
 export function findTypographicQuote(text: string, source: string): SyntaxProblem | null {
   const index = text.search(/[“”]/);
   return index < 0

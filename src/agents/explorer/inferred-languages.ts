@@ -145,7 +145,9 @@ export const isValidSomewhere = (code: string): boolean =>
   grammarNames.some((language) => hasNoErrorIn(language, code));
 
 /** A strict parser stops at the first error: reading on after one takes most of the time. */
-const strictGrammars = new Map(grammarNames.map((language) => [language, grammars[language].configure({ strict: true })]));
+const strictGrammars = new Map(
+  grammarNames.map((language) => [language, grammars[language].configure({ strict: true })]),
+);
 
 function hasNoErrorIn(language: GrammarName, code: string): boolean {
   try {

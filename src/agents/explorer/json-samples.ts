@@ -36,7 +36,10 @@ export function jsonProblem(code: string): string | null {
 /** Names are JavaScript, but not JSON: `False`, or a key without quotes. */
 const nameOfScript = /^(?:VariableName|PropertyDefinition)$/;
 
-/** What is wrong in a text that isn't JSON, and in which line, from 1. `JSON.parse` doesn't say where, but nearly all of JSON is an expression of JavaScript. */
+/**
+ * What is wrong in a text that isn't JSON, and in which line, from 1. `problem`: the message of `JSON.parse`, which doesn't say where. Nearly all of
+ * JSON is an expression of JavaScript, so the parser for that finds the place.
+ */
 export function jsonErrorIn(code: string, problem: string): { message: string; line: number } {
   const comma = /,(\s*)[}\]]/.exec(code);
   if (comma) return { message: "there is a comma before a closing bracket", line: lineAt(code, comma.index) };

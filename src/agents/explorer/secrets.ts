@@ -74,7 +74,7 @@ export function speaksOfSecret(
 
 const nounOf = (name: string): string => name.split("_").at(-1)!.replace(/S$/, "");
 
-/** Whether a paragraph of a page has all words of a secret. Words that it shares with `otherName`, another secret that the docs name, may be missing. */
+/** Whether a paragraph of a page has all words of a secret's name. `otherName`: a secret that the docs name; words that both have may be missing. */
 export function describesSecret({ markdown }: ReadPage, { name }: Secret, otherName: string | undefined): boolean {
   const others = otherName?.split("_").slice(0, -1) ?? [];
   const noun = name.split("_").at(-1);

@@ -42,7 +42,10 @@ export type CommandEnd = {
   timedOut: boolean;
 };
 
-/** Runs one command in a sandbox of its own until it exits, reaches a limit or times out. Throws what `signal` carries, and an AgentFailure if the sandbox could not start, or if the command failed on a full disk. */
+/**
+ * Runs one command in a sandbox of its own until it exits, reaches a limit or times out. Throws the signal's reason, and an AgentFailure if the
+ * sandbox could not start or the command failed because the disk is full.
+ */
 export async function runCommand(command: Command): Promise<CommandEnd> {
   const { argv, stdin = "", env, seconds, onOutput, returnsEarly, ...run } = command;
   const start = () => runSandboxed({ argv, env: { HOME: "/workspace/.home", ...env }, ...run });

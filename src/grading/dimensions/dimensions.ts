@@ -48,7 +48,9 @@ export function measure(facts: Facts, { weights: weightByName, notMetCap, metFlo
   };
 }
 
-/** A session that missed its goal never scores above one that reached it, nor does one that was not judged, of a model that never tried the product. */
+/**
+ * A session that missed its goal never scores above one that reached it. Nor does a session that wasn't judged, if its model never tried the product.
+ */
 function withinGoalBounds(
   mean: number,
   { outcome, kind, hasTriedProduct }: Facts,
@@ -268,7 +270,10 @@ function measureEfficiency(facts: Facts): UnroundedDimension | null {
   ]);
 }
 
-/** The share of page requests that didn't help: failed, repeated and useless ones, and as much of the rest as the nearest section lacks of the goal. */
+/**
+ * The share of page requests that didn't help: those that failed, were repeated or useless. Of the others, the share of the goal that the nearest
+ * section lacks doesn't help either.
+ */
 function wastedFetches(facts: Facts): Part {
   const { weight, zeroAtShare } = standardMethodology.efficiency.waste;
   const { goalAnswer } = facts;

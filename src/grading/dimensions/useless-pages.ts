@@ -40,14 +40,14 @@ const words = (text: string): string[] => text.match(/[\p{L}\p{N}_@$/-][\p{L}\p{
 
 const inputText = (value: unknown): string => JSON.stringify(value).replaceAll("\\n", " ");
 
-/** Words that a reader may copy from a page: all in code, and paths, options and identifiers elsewhere, such as `/v1/notes`, `key_id` or `acme.send`. */
+/** Words that a reader may copy from a page: all words in code, and elsewhere only paths, options and identifiers, such as `/v1/notes` and `key_id`. */
 function namesIn(text: string): string[] {
   const code = [...text.matchAll(/```([\s\S]*?)```|`([^`\n]+)`/g)].map(([, block, span]) => block ?? span ?? "");
   const identifiers = words(text).filter((word) => /[_@$/\d]|.[.:-]./.test(word));
   return [...code.flatMap(words), ...identifiers];
 }
 
-/** The text of a page: of the first result with a text after the event that reports the page, or of the last before; null: both are of other pages. */
+/** The text of a page: that of the next result with a text after its event, or of the last one before; null: both results are of other pages. */
 function textOfPage({ url, seq }: Facts["pages"][number], { results }: Facts): string | null {
   const hasText = ({ output }: Facts["results"][number]) => typeof output?.text === "string";
   const next = results.find((each) => each.seq > seq && hasText(each));

@@ -44,7 +44,7 @@ function toFriction(finding: Finding, facts: Facts): Friction {
   };
 }
 
-/** Of equal ones, the first in the session comes first: a fingerprint contains the host, so the same docs on another one would change the order. */
+/** Equal ones stay in the order of the session. Fingerprints depend on the host, so by them alone the same docs elsewhere would have another order. */
 const byImportance = (a: Friction, b: Friction): number =>
   severityRank[a.severity] - severityRank[b.severity] ||
   (b.lostUsd ?? 0) - (a.lostUsd ?? 0) ||

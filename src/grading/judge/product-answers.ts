@@ -76,7 +76,7 @@ export type ProductAnswers = {
   hosts: Hosts;
 };
 
-/** Finds the product's answers, without pages for everyone, reports of a failure, responses to dry runs, and what a later request deleted. */
+/** Finds the product's answers. Pages for everyone, reports of a failure, responses to dry runs and what a later request deleted don't count. */
 export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
   const requests = session.filter((event): event is Http => event.type === "http" && event.purpose !== "check");
   const hosts = hostsOfSession(session, requests);
@@ -152,7 +152,7 @@ function findDeletion({ seq, method, url, sent = "" }: Http, input: unknown): De
   return isDeletion ? { seq, words: wordsOf([url, ...bodies]) } : null;
 }
 
-/** What a request's body says that is to be done: the names of its fields and the query in it. A body that isn't JSON may say it anywhere. */
+/** The parts of a request's body that may name an operation: its field names and its query, or all of a body that isn't JSON. */
 function operationsOf(body: string): string[] {
   const json = parseJson(body);
   if (json === undefined) return [body];

@@ -39,7 +39,10 @@ const deletes = (words: string[]) =>
 /** A run of the product's own program, or a file that one made. `words`: those of the command, or the path. */
 type ProgramRun = { seq: number; output: string; words: string[]; deletes: boolean };
 
-/** What a command of an agent did: only the product's programs wrote its output; it was harmless, but proves nothing; or it may have changed programs. */
+/**
+ * What a command of an agent did. A run: only the product's programs wrote its output. `harmless`: it proves nothing, and changed no program.
+ * `unknown`: it may have changed programs.
+ */
 type CommandEffect = ProgramRun | "harmless" | "unknown";
 
 /** What is known of a session's machine so far. */
@@ -134,8 +137,8 @@ function productFileOf(machine: Machine, { seq, output, ok }: EventOf<"tool_resu
 }
 
 /**
- * The runs of programs that come from packages of the docs, by the ID of their call: the agent installed them as the docs say, and before and in between
- * ran nothing that could have replaced them. Their output counts only where nothing else wrote to it. `docsTextsIn`: the texts of the docs in an event.
+ * The runs of the product's own programs, by the ID of their call. The agent installed them as the docs say, and ran nothing before that could have
+ * replaced them. Their output counts only where nothing else wrote to it. `docsTextsIn`: the texts of the docs in an event.
  */
 export function programRunsOf(
   session: SessionEvent[],

@@ -116,8 +116,8 @@ const isIdentifier = (text: string) => /\p{N}|[-_.]|\p{Ll}\p{Lu}/u.test(text);
 const isConstant = (value: unknown) => value === null || typeof value === "boolean";
 
 /**
- * The tokens of a response that may be values of the product, with only their letters and digits: the values of a JSON text, without its keys and sentences, and identifiers
- * in any other text.
+ * The tokens of a response that may be values of the product, with only their letters and digits. Of a JSON text, these are its values, but not its
+ * keys and sentences; of any other text, the identifiers in it.
  */
 export function valuesOf(body: string): Set<string> {
   const values = new Set<string>();

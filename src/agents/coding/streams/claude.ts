@@ -13,7 +13,9 @@ import {
   toResult,
 } from "./stream.ts";
 
+/** Tools that run commands. */
 const shells = ["Bash", "run_shell_command"];
+/** Kinds of lines that say nothing about the session, or only what other lines say too. */
 const linesWithoutNews = ["stream_event", "rate_limit_event", "tool_progress"];
 
 /** For `claude -p --output-format stream-json`, which Qwen Code writes as well. */
