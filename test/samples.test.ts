@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { type Case, cases, contract as hollow } from "./samples/cases.ts";
 import { freshCases } from "./samples/fresh-cases.ts";
 import { freshUnlabelledCases } from "./samples/fresh-unlabelled-cases.ts";
+import { laterCases } from "./samples/later-cases.ts";
 import { unlabelledCases } from "./samples/unlabelled-cases.ts";
 import { serveSite } from "./support/site.ts";
 import { explore } from "./truth/session.ts";
@@ -31,6 +32,9 @@ async function findingsOf({ pages, contract = hollow }: Case): Promise<string[]>
   return [...new Set(checks.filter(({ id, share }) => ids.has(id) && share < 1).map(({ id }) => id))].sort();
 }
 
-test.each([...cases, ...freshCases, ...unlabelledCases, ...freshUnlabelledCases])("samples: $name", async (docs) => {
-  expect(await findingsOf(docs)).toEqual(docs.finds);
-});
+test.each([...cases, ...freshCases, ...unlabelledCases, ...freshUnlabelledCases, ...laterCases])(
+  "samples: $name",
+  async (docs) => {
+    expect(await findingsOf(docs)).toEqual(docs.finds);
+  },
+);

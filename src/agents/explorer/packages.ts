@@ -291,6 +291,13 @@ export function isMisspelled(a: string, b: string): boolean {
   return editDistance(a, b) <= maxMisspelledChars;
 }
 
+/** Whether one of two names is the other with two letters in the wrong order. */
+export function isTransposed(a: string, b: string): boolean {
+  const at = [...a].findIndex((char, index) => char !== b[index]);
+  if (at < 0 || Math.min(a.length, b.length) < minMisspelledChars || /\d/.test(a.slice(at, at + 2))) return false;
+  return a.slice(0, at) + a.charAt(at + 1) + a.charAt(at) + a.slice(at + 2) === b;
+}
+
 /** How many characters to insert, delete or replace to make one text of another. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);

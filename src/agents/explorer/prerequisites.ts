@@ -4,6 +4,7 @@ import { findAnswer } from "./answer.ts";
 import type { ApiDescription } from "./api-contract.ts";
 import { isAboutVersions } from "./api-samples.ts";
 import { checkCopying } from "./copying.ts";
+import { languageOf } from "./inferred-languages.ts";
 import {
   hasOneWordMore,
   importedNamesOf,
@@ -12,6 +13,7 @@ import {
   isMisspelled,
   isNameExact,
   isRelated,
+  isTransposed,
   type Package,
   provides,
 } from "./packages.ts";
@@ -124,8 +126,8 @@ function sharedImports(own: ImportingSample[], others: Package[]): (imported: Pa
 }
 
 /**
- * Returns whether an import means an installed package of another name: their names are alike, and either nobody imports the installed one, or other
- * samples import the same from it.
+ * Returns whether an import means an installed package of another name: two letters are in the wrong order, or their names are alike, and either
+ * nobody imports the installed one, or other samples import the same from it.
  */
 function misnamedImports(imports: Package[], pages: ReadPage[]): (installed: Package, imported: Package) => boolean {
   const importedKeys = new Set(imports.map(keyOf));
@@ -133,13 +135,27 @@ function misnamedImports(imports: Package[], pages: ReadPage[]): (installed: Pac
   const importTheSame = (installed: Package, imported: Package) =>
     [...(importedNames.get(imported.name) ?? [])].some((each) => importedNames.get(installed.name)?.has(each));
   return (installed, imported) =>
-    importedKeys.has(keyOf(installed))
+    isTransposed(installed.name, imported.name) ||
+    (importedKeys.has(keyOf(installed))
       ? hasOneWordMore(installed.name, imported.name) && importTheSame(installed, imported)
-      : isMisspelled(installed.name, imported.name);
+      : isMisspelled(installed.name, imported.name));
+}
+
+/** A command that starts or calls a program says nothing of how to get a package, even if that has the same name. */
+const installVerb = /\b(?:install|add|get|require|download|clone|pull|create|with)\b/;
+
+/** The lines of a sample that use a package, which is then there already. */
+function usesOf(sample: CodeSample, name: string): string[] {
+  const lines = sample.code.split("\n").filter((line) => line.includes(name));
+  if (/^(?:sh|bash|shell|zsh|console|terminal)$/.test(languageOf(sample)))
+    return lines.filter((line) => !installVerb.test(line));
+  return importsOf(sample).some((each) => each.name === name) ? lines : [];
 }
 
 /** Whether a page about installation names a package, or links to where it is. */
-function namesInInstallation({ markdown, headings }: ReadPage, name: string): boolean {
+function namesInInstallation({ markdown: wholeMarkdown, headings, samples }: ReadPage, name: string): boolean {
+  const uses = samples.flatMap((sample) => usesOf(sample, name));
+  const markdown = uses.reduce((text, line) => text.replaceAll(line.trim(), ""), wholeMarkdown);
   const word = `(?<![\\w@/.-])${RegExp.escape(name)}(?![\\w/-])`;
   const isInstallation = headings.some(({ text }) => /\binstall/i.test(text));
   return (

@@ -52,7 +52,8 @@ export function secretsOf({ code }: CodeSample): Secret[] {
 /** Whether a page sets a secret, or names it in its text. */
 export function namesSecret({ markdown, samples }: ReadPage, name: string): boolean {
   const word = RegExp.escape(name);
-  const assignment = new RegExp(`\\b${word}["']?\\s*[=:](?!=)`);
+  // One that is set to itself is only passed on: `KEY="$KEY"`, `KEY: ${{ secrets.KEY }}`.
+  const assignment = new RegExp(`\\b${word}["']?\\s*[=:](?!=|[^\\n;&|]*\\b${word}\\b)`);
   return (
     samples.some(({ code }) => assignment.test(code)) || new RegExp(`\\b${word}\\b`).test(withoutSamples(markdown))
   );
