@@ -15,6 +15,8 @@ type Schema = {
   /** Limits of a number; null: none. */
   least: number | null;
   most: number | null;
+  /** The most characters of a text; null: any number. */
+  longest: number | null;
 };
 
 const maxDepth = 10;
@@ -62,7 +64,7 @@ export function violationsOf(document: JsonObject, schema: unknown, value: Liter
 }
 
 /** How a value that isn't an object or list is outside of what its schema allows. */
-function valueProblems({ values, least, most }: Schema, value: Literal, path: string): Problem[] {
+function valueProblems({ values, least, most, longest }: Schema, value: Literal, path: string): Problem[] {
   const problem = (allowed: string) => [
     {
       message: `“${path}” is ${JSON.stringify(value)}, but the API description allows ${allowed}`,
@@ -73,7 +75,14 @@ function valueProblems({ values, least, most }: Schema, value: Literal, path: st
     if (most !== null && value > most) return problem(`at most ${most}`);
     if (least !== null && value < least) return problem(`at least ${least}`);
   }
-  // What stands in for a text may be of any value.
+  // What stands in for a text may be of any value, but what has words in a row is a text.
+  if (typeof value === "string" && longest !== null && value.length > longest && /\p{L}+ \p{L}+ \p{L}/u.test(value))
+    return [
+      {
+        message: `“${path}” has ${value.length} characters, but the API description allows at most ${longest}`,
+        about: nameOf(path),
+      },
+    ];
   const isKnown = typeof value === "string" && /^[\w.-]{1,40}$/.test(value) && !/example|your|xxx|\.\.\./i.test(value);
   return isKnown && values !== null && !values.includes(value) ? problem(values.slice(0, 5).join(", ")) : [];
 }
@@ -112,6 +121,8 @@ function readSchema(document: JsonObject, part: unknown, depth = 0, joined = { p
     values: [schema.enum, ...parts.map(({ values }) => values)].find((each) => Array.isArray(each)) ?? null,
     least: [schema.minimum, ...parts.map(({ least }) => least)].find((each) => typeof each === "number") ?? null,
     most: [schema.maximum, ...parts.map(({ most }) => most)].find((each) => typeof each === "number") ?? null,
+    longest:
+      [schema.maxLength, ...parts.map(({ longest }) => longest)].find((each) => typeof each === "number") ?? null,
   };
 }
 

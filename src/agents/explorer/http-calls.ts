@@ -11,6 +11,9 @@ const programLanguage = {
   python: /^(?:python3?|py3?|pycon)$/,
 };
 
+/** A call of the function of browsers, and not of a method of something else, such as `ENV.fetch("KEY")`. */
+const fetchCall = /(?:(?<![\w.])|\b(?:window|globalThis|self)\.)fetch\(/;
+
 /** The calls of APIs in a sample, in their order. Its language is only inferred if it has a URL, because that takes long. */
 export async function callsOf(sample: CodeSample): Promise<HttpCall[]> {
   const { code } = sample;
@@ -22,7 +25,7 @@ export async function callsOf(sample: CodeSample): Promise<HttpCall[]> {
   // Programs of most other languages have lines that end in a semicolon or a brace.
   const mayBeShell = name === "" || shellLanguage.test(name) || !/[;{]\s*$/m.test(code);
   if (mayBeShell && /\bcurl\s/.test(code)) return callsOfCommands(code);
-  if (name === "" && /\bfetch\(/.test(code)) return callsOfProgram("script", code);
+  if (name === "" && fetchCall.test(code)) return callsOfProgram("script", code);
   return callsOfMethods(code);
 }
 
@@ -32,7 +35,7 @@ const address = String.raw`\$?["'](?<url>https?://[^"'\s]+)["']`;
 /** A function that is named like a method, a method beside a URL, and what a statement says of a URL later: `.POST(…)`, `httpMethod = "POST"`. */
 const callPatterns = [
   new RegExp(
-    String.raw`(?:\.|->|::)(?<method>${methods})(?:Async|AsJsonAsync|JsonAsync)?\(\s*(?:(?:new\s+)?[\w.:]+\(\s*)?${address}`,
+    String.raw`(?:\.|->|::)(?<method>${methods})(?:Async|AsJsonAsync|JsonAsync|\.new)?\(\s*(?:(?:new\s+)?[\w.:]+\(\s*)?${address}`,
     "gi",
   ),
   new RegExp(String.raw`[(,]\s*["'](?<method>${methods})["'],\s*${address}`, "gi"),
@@ -42,9 +45,27 @@ const callPatterns = [
   ),
 ];
 
+/** A variable that is set to a URL, or to an object that is made of one. */
+const addressVariable = new RegExp(
+  String.raw`(?<![\w.])\$?(?<name>[A-Za-z_]\w*)[ \t]*:?=[ \t]*(?:(?:new[ \t]+)?[\w.:]+\([ \t]*)?${address}`,
+  "g",
+);
+
+/** A program whose calls have URLs as arguments in place of the variables that are set to them once. */
+function withAddresses(code: string): string {
+  const addresses = Map.groupBy(code.matchAll(addressVariable), ({ groups }) => groups!.name!);
+  return [...addresses].reduce((text, [name, [variable, ...others]]) => {
+    if (variable === undefined || others.length > 0) return text;
+    return text.replace(
+      new RegExp(`(?<=[(,][ \\t]*)\\$?${name}(?=[ \\t]*[,)])`, "g"),
+      () => `"${variable.groups!.url!}"`,
+    );
+  }, code);
+}
+
 /** Calls in any other language: only the method and the URL are known. */
 function callsOfMethods(code: string): HttpCall[] {
-  const text = code.replace(/^[ \t]*(?:\/\/|#|--|\*).*$/gm, (comment) => " ".repeat(comment.length));
+  const text = withAddresses(code.replace(/^[ \t]*(?:\/\/|#|--|\*).*$/gm, (comment) => " ".repeat(comment.length)));
   const matches = callPatterns.flatMap((pattern) => [...text.matchAll(pattern)]);
   return matches
     .sort((a, b) => a.index - b.index)
