@@ -19,6 +19,8 @@ const families = {
   swift: ["swift"],
   lua: ["lua"],
   protobuf: ["protobuf", "proto"],
+  graphql: ["graphql", "gql"],
+  hcl: ["hcl", "terraform", "tf"],
   session: ["console", "terminal", "shell-session", "shellsession", "sh-session", "bash-session"],
 };
 export type LanguageFamily = keyof typeof families;
@@ -52,7 +54,7 @@ export const isTextLabel = (label: string): boolean => textLabels.includes(label
 
 /** Languages that can't be parsed, but that documentation often shows. */
 const otherNames =
-  "irb fsharp vb groovy elixir erlang haskell perl r julia clojure ocaml elm zig nim objc objective-c graphql gql hcl terraform sql xml html css scss less vue svelte ini properties conf env dotenv diff http nginx dockerfile docker makefile cmake powershell ps1 fish batch bat json5 jsonc solidity jinja markdown md mdx".split(
+  "irb fsharp vb groovy elixir erlang haskell perl r julia clojure ocaml elm zig nim objc objective-c sql xml html css scss less vue svelte ini properties conf env dotenv diff http nginx dockerfile docker makefile cmake powershell ps1 fish batch bat json5 jsonc solidity jinja markdown md mdx".split(
     " ",
   );
 const knownNames = new Set([...familyByName.keys(), ...textLabels, ...otherNames]);

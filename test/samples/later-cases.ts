@@ -51,7 +51,7 @@ export const laterCases: Case[] = [
     finds: [],
   }),
   docs("a secret that samples only pass on", {
-    setup: fence("yaml", "env:\n  HOLLOW_TOKEN: $" + "{{ secrets.HOLLOW_TOKEN }}"),
+    setup: fence("yaml", `env:\n  HOLLOW_TOKEN: \${{ secrets.HOLLOW_TOKEN }}`),
     guide: fence("sh", 'HOLLOW_TOKEN="$HOLLOW_TOKEN" hollow create'),
     finds: ["prerequisite-explained"],
   }),
@@ -86,4 +86,52 @@ export const laterCases: Case[] = [
     "php",
     '$url = "https://api.hollow.test/v1/widgets";\nif ($old) {\n    $url = "https://api.hollow.test/v1/status";\n}\n$client->delete($url);',
   ),
+  // Brackets, quotes and blocks.
+  breaks(
+    "a brace that is missing in GraphQL",
+    "graphql",
+    'query Widgets {\n  widgets(first: 5, name: "a }") {\n    id\n}',
+  ),
+  breaks("a parenthesis that is missing in GraphQL", "gql", "mutation {\n  addWidget(name: $name {\n    id\n  }\n}"),
+  parses(
+    "a schema of GraphQL with texts of several lines, and a fragment of one type",
+    "graphql",
+    '"""\nA widget (or "thing" {)\n"""\ntype Widget {\n  id: ID! # not (\n  name(locale: String = "de"): String\n}\n\nquery {\n  node { ... on Widget { id } }\n}',
+  ),
+  breaks("a brace that is missing in HCL", "hcl", 'backend "hollow" {\n  retry {\n    wait = "2m"\n  }\n  lock = true'),
+  breaks(
+    "a quote that is missing in HCL",
+    "terraform",
+    'resource "hollow_widget" "a" {\n  name = "north\n  size = 2\n}',
+  ),
+  parses(
+    "HCL with expressions in texts, and texts of several lines",
+    "hcl",
+    `locals {\n  a = "\${join(",", [for s in var.x : "\${s}-$\${b"])}"\n  b = jsonencode({ a = { b = "\${c}" } }) // (\n  /* { */\n  c = <<-EOT\n    don't {\n    "\n  EOT\n}`,
+  ),
+  breaks(
+    "a block of Ruby without an end",
+    "ruby",
+    'Hollow.open do |hollow|\n  hollow.each do |widget|\n    puts "end" if widget.name\n  end\n',
+  ),
+  breaks(
+    "a function of Lua without an end",
+    "lua",
+    "local function add(a, b)\n  if a then\n    return a + b\n  elseif b then\n    return b\n  end\n\nprint(add(1, 2))",
+  ),
+  parses(
+    "Ruby with modifiers, values of conditions, loops and short methods",
+    "ruby",
+    'class Widget < Base\n  attr_reader :end, class: "a"\n  def area = width * height\n  def name=(value)\n    @name = if value then value else "none" end\n    return unless value\n    "#{value}" if value\n  end\n  while open? do\n    close\n  end\n  self.class.begin\nend',
+  ),
+  parses(
+    "Ruby with modifiers after texts",
+    "ruby",
+    'class Widget < Base\n  def label\n    return "a" if wide?\n    "b" unless open?\n  end\n  x = case size\n      when 1 then "a"\n      end\n  begin\n    open\n  end while closed?\nend',
+  ),
+  docs("the start of a longer program in Ruby", {
+    guide: fence("ruby", "module Hollow\n  class Widget\n    def open\n      super"),
+    finds: [],
+  }),
+  docs("the first line of a block in Ruby", { guide: fence("ruby", "Hollow.configure do |config|"), finds: [] }),
 ];

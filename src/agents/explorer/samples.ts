@@ -8,6 +8,7 @@ import {
   hasNoSyntaxError,
   lineOfMissing,
   type ParseResult,
+  withOpenQuote,
   withoutPrompts,
 } from "./bracket-samples.ts";
 import { dataFormatOf, inferLanguage, isOtherText, isValidSomewhere, maxSampleChars } from "./inferred-languages.ts";
@@ -15,7 +16,7 @@ import { parseJsonSample } from "./json-samples.ts";
 import { headingAbove, synopsisHeading } from "./page-sections.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 import { commandsOf, parseCommands, parseTerminalSession } from "./shell-samples.ts";
-import { checkTokens, countKeywords, tokenizedLanguages } from "./token-samples.ts";
+import { checkTokens, countKeywords, keywordLanguages, tokenizedLanguages } from "./token-samples.ts";
 import { parseToml } from "./toml-samples.ts";
 import { isShownAsWrong } from "./wrong-samples.ts";
 import { parseYaml } from "./yaml-samples.ts";
@@ -99,7 +100,7 @@ const codeMark = /[\w)\]]\(|[={};]|\w\.\w|^\s*[)\]]/;
 async function checkInEveryLanguage(code: string): Promise<ParseResult> {
   const lines = code.split("\n").filter((line) => line.trim() !== "");
   if (lines.filter((line) => codeMark.test(line)).length < minCodeLines * lines.length) return null;
-  const [best, ...others] = tokenizedLanguages
+  const [best, ...others] = keywordLanguages
     .map((language) => ({ language, keywords: countKeywords(language, code) }))
     .sort((a, b) => b.keywords - a.keywords);
   if (best!.keywords < minKeywords) return null;
@@ -119,11 +120,11 @@ async function parseAs(family: LanguageFamily | undefined, code: string): Promis
   if (!result?.broken) return result;
   // The prompts and the output of a terminal session say nothing about its commands.
   const source = family === "session" ? (commandsOf(code) ?? code) : input;
-  // The angle brackets of C and C++ are no placeholders.
-  const withoutAngles = source.replace(/^[ \t]*#[ \t]*include\b.*$|\btemplate\s*<[^>]*>/gm, "");
-  if (isNotMeantAsCode(withoutAngles) || (family !== "yaml" && removedLine.test(source))) return null;
+  // The angle brackets of C and C++ are no placeholders, and the dots of a fragment of GraphQL leave out nothing.
+  const withoutMarks = source.replace(/^[ \t]*#[ \t]*include\b.*$|\btemplate\s*<[^>]*>|\.{3}(?=\s+on\b)/gm, "");
+  if (isNotMeantAsCode(withoutMarks) || (family !== "yaml" && removedLine.test(source))) return null;
   // Without its prompts, the sample has other lines.
-  return input === code ? result : { ...result, line: 1 };
+  return input === code ? withOpenQuote(result, code) : { ...result, line: 1 };
 }
 
 function parseFamily(family: LanguageFamily, code: string): ParseResult | Promise<ParseResult> {

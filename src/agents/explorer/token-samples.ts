@@ -4,15 +4,20 @@ import { protobuf } from "@codemirror/legacy-modes/mode/protobuf";
 import { ruby } from "@codemirror/legacy-modes/mode/ruby";
 import { swift } from "@codemirror/legacy-modes/mode/swift";
 import { type StreamParser, StringStream } from "@codemirror/streamparser";
+import { findOpenBlock } from "./block-samples.ts";
+import { graphql, hcl } from "./brace-languages.ts";
 import { checkMatching, findTypographicQuote, type ParseResult } from "./bracket-samples.ts";
 
 /** Tokenizers of editors, which tell code from strings and comments, line by line. */
-const tokenizers = { csharp, dart, kotlin, lua, protobuf, ruby, scala, swift } satisfies Record<
+const programs = { csharp, dart, kotlin, lua, protobuf, ruby, scala, swift } satisfies Record<
   string,
   StreamParser<unknown>
 >;
+const tokenizers = { ...programs, graphql, hcl };
 export type TokenizedLanguage = keyof typeof tokenizers;
 export const tokenizedLanguages = Object.keys(tokenizers) as TokenizedLanguage[];
+/** Those whose keywords tell a sample of them without a label. */
+export const keywordLanguages = Object.keys(programs) as TokenizedLanguage[];
 
 /** A text between a line with `<<~NAME` and the line `NAME`. */
 const heredoc = /<<[-~]?(["'`]?)([A-Za-z_]\w*)\1(.*\n)([\s\S]*?\n|)[^\S\n]*\2\b/g;
@@ -34,16 +39,18 @@ export function checkTokens(language: TokenizedLanguage, code: string): ParseRes
   if (language === "csharp" && code.includes('"""')) return null;
   // The tokenizer of Ruby only knows heredocs whose start is the end of its line.
   const source = language === "ruby" ? code.replace(heredoc, blankLines) : code;
-  const tokenizer: Tokenizer = tokenizers[language];
+  const tokenizer = tokenizers[language] as Tokenizer;
   const state = tokenizer.startState?.(indentUnit);
   /** The first line that starts a string of several lines, while one is open. */
   let openedIn: number | null = null;
   let text = "";
+  let textOfBlocks = "";
   for (const [index, line] of source.split("\n").entries()) {
     // Reading changes the state, so each attempt gets a copy.
     const before = copyOf(tokenizer, state);
     const tokens = readLine(tokenizer, line, state);
     text += `${blankTexts(line, tokens)}\n`;
+    textOfBlocks += `${blankTexts(line, tokens, "_")}\n`;
     const isOpenAtEnd = line !== "" && endsInString(tokenizer, line, before);
     const isOpenInNext = endsInString(tokenizer, "", copyOf(tokenizer, state));
     if (isOpenAtEnd && !isOpenInNext)
@@ -52,12 +59,13 @@ export function checkTokens(language: TokenizedLanguage, code: string): ParseRes
   }
   if (openedIn !== null) return { broken: true, message: "a string is never closed", line: openedIn };
   const result = checkMatching(text);
-  return result?.broken ? result : (findTypographicQuote(text, text) ?? result);
+  if (result?.broken) return result;
+  return findTypographicQuote(text, text) ?? findOpenBlock(language, textOfBlocks) ?? result;
 }
 
 /** The number of different keywords of a language in a sample. */
 export function countKeywords(language: TokenizedLanguage, code: string): number {
-  const tokenizer: Tokenizer = tokenizers[language];
+  const tokenizer = tokenizers[language] as Tokenizer;
   const state = tokenizer.startState?.(indentUnit);
   const words = code.split("\n").flatMap((line) =>
     readLine(tokenizer, line, state)
@@ -93,11 +101,13 @@ function quoteIn(line: string, tokens: Token[]): string {
   return line.slice(tokens[first]?.from ?? 0).trim()[0] ?? "a string";
 }
 
-const blankTexts = (line: string, tokens: Token[]): string =>
+/** A line without its comments, and with a character in place of each of its texts. */
+const blankTexts = (line: string, tokens: Token[], inText = " "): string =>
   tokens
-    .map(({ style, from, to }) =>
-      /\b(?:string|comment|regexp|character)/.test(style) ? " ".repeat(to - from) : line.slice(from, to),
-    )
+    .map(({ style, from, to }) => {
+      if (/\bcomment/.test(style)) return " ".repeat(to - from);
+      return /\b(?:string|regexp|character)/.test(style) ? inText.repeat(to - from) : line.slice(from, to);
+    })
     .join("");
 
 /** A copy of a state, of the same depth as editors make it. */
