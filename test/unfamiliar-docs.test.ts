@@ -630,6 +630,30 @@ test("what is missing between two lines is reported where the first of them ends
     expect(await brokenLine("python", ["gates = [", "    gate", next, "]", "x ="])).toBeNull();
 });
 
+test("what is never closed is reported where it starts", async () => {
+  const call = ['gate open "north \\', '  --name "a b" \\', "  --wide"];
+  expect(await brokenLine("sh", call)).toBe(1);
+  expect(await brokenLine("sh", ["gate list", 'gate open --json \'{ "a": 1,', '  "b": "it" }', "  --as 'me'"])).toBe(2);
+  expect(await brokenLine("sh", ["gate say 'two", "lines'", 'gate open "north'])).toBe(3);
+  expect(await brokenLine("sh", ["gate say 'two", "lines' \"a\" # don't"])).toBeNull();
+  expect(await brokenLine("json", ["{", '  "width": 1,', "  \"sides\": ['a']", "}"])).toBe(3);
+});
+
+test("a quote that is never closed is named, and not the bracket around it", async () => {
+  const messageOf = async (language: string, code: string) => {
+    const result = await parseSample({ language, code, line: 1, isClosed: true });
+    return result?.broken ? result.message : null;
+  };
+  const cases: [language: string, code: string, mark: string][] = [
+    ["swift", 'open { gate in\n  label.text = "\\(gate.name) open\n}', '"'],
+    ["php", "#[Gate(min: 2, name: 'Wide gate.)]\npublic string $a = '';", "'"],
+    ["java", "gate.open(wide(2;\n// don't", "("],
+    ["kotlin", "open(gate[1)\n", "["],
+  ];
+  for (const [language, code, mark] of cases)
+    expect([language, (await messageOf(language, code))?.split(" ")[0]]).toEqual([language, mark]);
+});
+
 test("a comma after an import separates nothing", async () => {
   const rest = ["", "export const open = () => gate({ wide: true });"];
   expect(await brokenLine("js", ["// open.js", "", 'import { gate } from "gates",', ...rest])).toBe(3);

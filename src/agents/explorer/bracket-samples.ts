@@ -170,6 +170,23 @@ export function checkMatching(text: string, from = 0): ParseResult {
     : { broken: true, message: `${text[unclosed]} is never closed`, line: lineAt(text, unclosed) };
 }
 
+/** The quote that a line opens where a text may start, and doesn't close; null if it closes all. */
+function openQuoteOf(line: string): string | null {
+  let quote: string | null = null;
+  for (const { 0: match, index } of line.matchAll(/\\.|["'`]/g)) {
+    if (match.length > 1) continue;
+    if (quote === match) quote = null;
+    else if (quote === null && /^$|[\s([{,=:+]/.test(line.charAt(index - 1))) quote = match;
+  }
+  return quote;
+}
+
+/** A bracket is also never closed where a quote before its end isn't: then the quote is what is missing. */
+export function withOpenQuote(result: SyntaxProblem, code: string): SyntaxProblem {
+  const quote = /^[([{)\]}] is/.test(result.message) ? openQuoteOf(code.split("\n")[result.line - 1] ?? "") : null;
+  return quote === null ? result : { ...result, message: `${quote} is never closed` };
+}
+
 /** Whether a parser finds no error in a sample. */
 export const hasNoSyntaxError = (language: GrammarName, code: string): boolean => !codeOf(language, code).hasError;
 

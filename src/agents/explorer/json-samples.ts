@@ -33,7 +33,7 @@ export function jsonProblem(code: string): string | null {
   }
 }
 
-/** Names are JavaScript, but not JSON: `False`, or a key without quotes. */
+/** Names and single quotes are JavaScript, but not JSON: `False`, or a key without quotes. */
 const nameOfScript = /^(?:VariableName|PropertyDefinition)$/;
 
 /**
@@ -41,13 +41,15 @@ const nameOfScript = /^(?:VariableName|PropertyDefinition)$/;
  * JSON is an expression of JavaScript, so the parser for that finds the place.
  */
 export function jsonErrorIn(code: string, problem: string): { message: string; line: number } {
+  const source = `(${code.trimEnd()})`;
   const comma = /,(\s*)[}\]]/.exec(code);
   if (comma) return { message: "there is a comma before a closing bracket", line: lineAt(code, comma.index) };
   let firstError: number | null = null;
   let isWrongName = false;
-  grammars.script.parse(`(${code.trimEnd()})`).iterate({
+  grammars.script.parse(source).iterate({
     enter({ type, name, from }) {
-      if (firstError === null && (type.isError || nameOfScript.test(name))) {
+      const isOfScript = nameOfScript.test(name) || (name === "String" && source[from] === "'");
+      if (firstError === null && (type.isError || isOfScript)) {
         firstError = from;
         isWrongName = !type.isError;
       }

@@ -83,8 +83,33 @@ async function parseShell(code: string, isExtracted: boolean): Promise<ParseResu
   const certainError = errors.find(({ message }) => certainMessages.some((certain) => certain.test(message)));
   if (!certainError) return errors.length === 0 ? checkContinuations(commands, script, isExtracted) : null;
   if (notJudged.some((mark) => mark.test(commands))) return null;
-  const line = isExtracted ? 1 : lineAt(commands, certainError.pos);
+  const openQuoteLine = /quote/.test(certainError.message) ? lineOfOpenQuote(commands) : null;
+  const line = isExtracted ? 1 : (openQuoteLine ?? lineAt(commands, certainError.pos));
   return { broken: true, message: certainError.message, line };
+}
+
+/**
+ * The line of a quote that is closed by one on a later line, which a word follows: that one opens a text of its own, and the first isn't closed. null
+ * if there is none.
+ */
+function lineOfOpenQuote(commands: string): number | null {
+  let open: { quote: string; index: number } | null = null;
+  for (const { 0: match, index } of commands.matchAll(/\\[\s\S]|["']|(?<=^|\s)#.*/g)) {
+    if (match.length > 1) {
+      // In a text, a number sign starts no comment, but the quote that ends the text may follow it.
+      if (open === null || match.startsWith("\\")) continue;
+      if (!match.includes(open.quote)) continue;
+      open = null;
+      continue;
+    }
+    if (open === null) open = { quote: match, index };
+    else if (open.quote === match) {
+      const isLater = commands.slice(open.index, index).includes("\n");
+      if (isLater && /[\w$/]/.test(commands.charAt(index + 1))) return lineAt(commands, open.index);
+      open = null;
+    }
+  }
+  return null;
 }
 
 /**
