@@ -151,9 +151,8 @@ const onlyReports = () =>
 
 const isUpload = ({ method }: Request, path: string): boolean => method === "POST" && path.endsWith("/v1/archives");
 
-/** The path to log, without the secret token of setup, invite, reset and share links. */
-const withoutToken = (path: string): string =>
-  (decodePercent(path) ?? path).replace(
-    /(\/(?:setup|invite|reset|shared|results|badges|account\/email)\/)[^/]+/,
-    "$1[redacted]",
-  );
+/** A path with a secret token at its end, such as `/shared/TOKEN`. */
+const tokenPath = /(\/(?:setup|invite|reset|shared|results|badges|account\/email)\/)[^/]+/;
+
+/** The path to log, without such a token. */
+const withoutToken = (path: string): string => (decodePercent(path) ?? path).replace(tokenPath, "$1[redacted]");

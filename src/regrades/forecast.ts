@@ -56,23 +56,9 @@ export function estimateRegrade(
 }
 
 /** How much its judge varies, and how much runs of one evaluation differ. */
-export function judgeVarianceOf({ db }: Context, row: RegradeRow): Regrade["variance"] {
-  const rows =
-    row.judge === null || row.repeats < 2
-      ? []
-      : db
-          .select({
-            reportId: gradings.reportId,
-            evalRequestId: runs.evalRequestId,
-            score: sql<number | null>`json_extract(${gradings.grade}, '$.score')`,
-          })
-          .from(gradings)
-          .innerJoin(reports, eq(reports.id, gradings.reportId))
-          .innerJoin(runs, eq(runs.id, reports.runId))
-          .where(and(eq(gradings.orgId, row.orgId), eq(gradings.hash, row.hash), reportsOfRegrade(row)))
-          .orderBy(desc(gradings.reportId))
-          .limit(maxSampled)
-          .all();
+export function judgeVarianceOf(ctx: Context, row: RegradeRow): Regrade["variance"] {
+  const isRepeated = row.judge !== null && row.repeats > 1;
+  const rows = isRepeated ? listNewestScores(ctx, row) : [];
   const rowsByReport = Map.groupBy(rows, ({ reportId }) => reportId);
   return splitVariance(
     [...rowsByReport.values()].map((group) => ({
@@ -81,3 +67,19 @@ export function judgeVarianceOf({ db }: Context, row: RegradeRow): Regrade["vari
     })),
   );
 }
+
+/** The scores of the newest gradings of a regrade. */
+const listNewestScores = ({ db }: Context, row: RegradeRow) =>
+  db
+    .select({
+      reportId: gradings.reportId,
+      evalRequestId: runs.evalRequestId,
+      score: sql<number | null>`json_extract(${gradings.grade}, '$.score')`,
+    })
+    .from(gradings)
+    .innerJoin(reports, eq(reports.id, gradings.reportId))
+    .innerJoin(runs, eq(runs.id, reports.runId))
+    .where(and(eq(gradings.orgId, row.orgId), eq(gradings.hash, row.hash), reportsOfRegrade(row)))
+    .orderBy(desc(gradings.reportId))
+    .limit(maxSampled)
+    .all();

@@ -28,15 +28,7 @@ export function toRegradeRow(ctx: Context, org: OrgId, input: RegradeRequest): R
   }
   const [current] = listMethodologies(config.methodology);
   const methodology = getMethodology(config.methodology, input.methodology ?? current.id);
-  if (judge === null && repeats > 1) throw badRequest("repeats needs a judge. Set judge, or leave repeats out.");
-  if (judge === null && maxUsd !== null) throw badRequest("maxUsd needs a judge. Set judge, or leave maxUsd out.");
-  if (judge !== null) {
-    if (maxUsd === null) throw badRequest("maxUsd is required with judge. Set the maximum total cost.");
-    if (!hasPrice(getModel(ctx, org, judge)))
-      throw badRequest(
-        `Invalid judge: the price of ${judge} is unknown, so maxUsd cannot be enforced. Set its price in EVALD_MODEL_PRICES.`,
-      );
-  }
+  checkJudge(ctx, org, { judge, repeats, maxUsd });
   const { hash } = gradingMethodologyOfRegrade(methodology, judge);
   const request = { promptId, since, until, methodology: methodology.id, judge, hash, repeats, maxUsd };
   const noResults = { graded: 0, unchanged: 0, withoutEvents: 0, failed: 0, spentUsd: 0, unpriced: 0 };
@@ -54,6 +46,24 @@ export function toRegradeRow(ctx: Context, org: OrgId, input: RegradeRequest): R
     ...notEnded,
   };
   return { ...row, total: db.select({ n: count() }).from(reports).where(reportsOfRegrade(row)).get()?.n ?? 0 };
+}
+
+/** Throws bad_request for a judge without a limit that can be enforced, and for settings of a judge without one. */
+function checkJudge(
+  ctx: Context,
+  org: OrgId,
+  { judge, repeats, maxUsd }: Pick<RegradeRow, "judge" | "repeats" | "maxUsd">,
+): void {
+  if (judge === null) {
+    if (repeats > 1) throw badRequest("repeats needs a judge. Set judge, or leave repeats out.");
+    if (maxUsd !== null) throw badRequest("maxUsd needs a judge. Set judge, or leave maxUsd out.");
+    return;
+  }
+  if (maxUsd === null) throw badRequest("maxUsd is required with judge. Set the maximum total cost.");
+  if (!hasPrice(getModel(ctx, org, judge)))
+    throw badRequest(
+      `Invalid judge: the price of ${judge} is unknown, so maxUsd cannot be enforced. Set its price in EVALD_MODEL_PRICES.`,
+    );
 }
 
 /** Two regrades with the same judge and sessions would both pay for them. Throws conflict. */
