@@ -42,7 +42,7 @@ export const getSignInPolicy = ({ db }: Context, org: OrgId): SignInPolicy =>
 export function setSignInPolicy(
   ctx: Context,
   org: OrgId,
-  { person, method }: SignedIn,
+  { person, method }: Pick<SignedIn, "person" | "method">,
   policy: SignInPolicy,
 ): void {
   const emailDomains = policy.emailDomains.map((domain) => domain.toLowerCase().replace(/^@/, ""));
