@@ -3,6 +3,7 @@ import type { Check } from "../src/agents/agent.ts";
 import { callsOf } from "../src/agents/explorer/http-calls.ts";
 import { parseSample } from "../src/agents/explorer/samples.ts";
 import { readPage } from "../src/agents/page.ts";
+import { decodeText } from "../src/net/charset.ts";
 import { type SiteRoute, serveSite } from "./support/site.ts";
 import { explore } from "./truth/session.ts";
 
@@ -794,4 +795,37 @@ test("parameters of Go are closed before the block of their function", async () 
   expect(await brokenLine("go", head("sides []byte"))).toBe(2);
   const valid = "ends struct{ a int }, any interface{}, f func(int) error) error";
   expect(await brokenLine("go", ["x := 1 +", ...head(valid).slice(0, 2), "}))"])).toBeNull();
+});
+
+test("a page that declares no encoding is read as browsers read it", async () => {
+  const names = "Thanks to Jörg, Zoë and Søren, who oiled the gates.";
+  const garbledAs = async (bytes: Buffer, type: string) => {
+    const routes = { "/": { body: new Uint8Array(bytes), type } };
+    return (await checksOf(routes, "charset-matches")).length;
+  };
+  const html = `<title>Gates</title><h1>Open a gate</h1><p>${prose}${names}</p>`;
+  expect(await garbledAs(Buffer.from(html, "latin1"), "text/html")).toBe(0);
+  expect(await garbledAs(Buffer.from(html), "text/html")).toBe(0);
+  expect(await garbledAs(Buffer.from(html, "latin1"), "text/html; charset=utf-8")).toBe(1);
+  expect(decodeText(new Uint8Array(Buffer.from(names, "latin1")), "text/html")).toBe(names);
+});
+
+test("what is written out beside a parameter of a path belongs to the path", async () => {
+  const openapi = JSON.stringify({
+    openapi: "3.0.3",
+    info: { title: "Gates", version: "1" },
+    servers: [{ url: "https://api.gates.dev" }],
+    paths: { "/gates/{id}": { get: {} }, "/gates/{id}:open": { post: {} }, "/plans/{name}.{format}": { get: {} } },
+  });
+  const right = ["POST /gates/g_1:open", "POST /gates/GATE_ID:open", "GET /gates/g:1", "GET /plans/a.svg"];
+  const wrong = ["POST /gates/g_1", "POST /gates/g_1:close", "GET /plans/a"];
+  const samples = [...right, ...wrong].map((call) => {
+    const [method, path] = call.split(" ");
+    return `\`\`\`sh\ncurl -X ${method} https://api.gates.dev${path}\n\`\`\`\n`;
+  });
+  const body = `# Open a gate\n\n${prose}\n\n[API](/openapi.json)\n\n${samples.join("\n")}`;
+  const routes = { "/": { body, type: "text/markdown" }, "/openapi.json": { body: openapi, type: "application/json" } };
+  const checks = await checksOf(routes, "sample-matches-api");
+  const expected = wrong.map((call) => expect.stringContaining(`${call}:`));
+  expect(checks.map(({ message }) => message)).toEqual(expected);
 });

@@ -1,9 +1,16 @@
-/** Decodes a body by its byte order mark, content-type charset or meta tag in the first KiB, in that order; else as UTF-8. */
+/** Decodes a body by its byte order mark, content-type charset or meta tag in the first KiB, in that order; else as browsers do. */
 export const decodeText = (body: Uint8Array, contentType: string | null): string =>
   createDecoder(labelOf(body, contentType)).decode(body);
 
 const labelOf = (body: Uint8Array, contentType: string | null): string =>
-  bomLabel(body) ?? headerLabel(contentType) ?? metaLabel(body) ?? "utf-8";
+  bomLabel(body) ?? headerLabel(contentType) ?? metaLabel(body) ?? undeclaredLabel(body);
+
+/** Without a declaration, browsers read what can't be UTF-8 as windows-1252. Text with some of both is damaged UTF-8. */
+function undeclaredLabel(body: Uint8Array): string {
+  if (body.every((byte) => byte < 0x80)) return "utf-8";
+  const beyondAscii = new TextDecoder().decode(body).match(/\P{ASCII}/gu) ?? [];
+  return beyondAscii.every((character) => character === "\ufffd") ? "windows-1252" : "utf-8";
+}
 
 /** `declared` is the encoding that readers use, `actual` the one in which the text is readable. */
 export type WrongCharset = { declared: string; actual: string };
