@@ -86,7 +86,7 @@ describe("another methodology", () => {
     );
     expect(await get(app, `${path}?methodology=acme-1`)).toEqual(report);
     expect(await get(app, `${path}?methodology=${report.methodology.hash.slice(0, 8)}`)).toEqual(report);
-    expect(await get(app, `${path}?methodology=2`)).toEqual(now);
+    expect(await get(app, `${path}?methodology=3`)).toEqual(now);
     expect((await get(app, `/api/v1/runs/${run.runId}`)).report.methodology.id).toBe("3");
 
     const { gradings: both } = await listed(app, report.slug);
@@ -135,7 +135,7 @@ describe("another methodology", () => {
     const { report } = first;
     const idOf = async (slug: string) => (await get(app, `/api/v1/reports/${slug}`)).methodology.id;
     expect(await regrade(app, { methodology: "3", promptId: report.prompt.id })).toMatchObject({ total: 1, graded: 1 });
-    expect([await idOf(report.slug), await idOf(second.report.slug)]).toEqual(["2", "acme-1"]);
+    expect([await idOf(report.slug), await idOf(second.report.slug)]).toEqual(["3", "acme-1"]);
     expect(await regrade(app, { methodology: "3", until: report.createdAt })).toMatchObject({ total: 0, graded: 0 });
     expect(await regrade(app, { methodology: "3", since: second.report.createdAt })).toMatchObject({
       total: 1,
@@ -146,7 +146,7 @@ describe("another methodology", () => {
     expect(foreign.body.total).toBe(0);
     for (const [method, path, status] of [
       ["GET", `/api/v1/reports/${report.slug}/gradings`, 404],
-      ["GET", `/api/v1/reports/${report.slug}?methodology=2`, 404],
+      ["GET", `/api/v1/reports/${report.slug}?methodology=3`, 404],
       ["PATCH", `/api/v1/reports/${report.slug}`, 404],
     ] as const) {
       const body = method === "PATCH" ? { gradingId: null } : undefined;
