@@ -829,3 +829,37 @@ test("what is written out beside a parameter of a path belongs to the path", asy
   const expected = wrong.map((call) => expect.stringContaining(`${call}:`));
   expect(checks.map(({ message }) => message)).toEqual(expected);
 });
+
+test("a page that leads elsewhere, has sections or tools, or says something of its name, has content", async () => {
+  const menu = ["install", "boats/", "try", "tides"].map((name) => `<li><a href="/${name}">${name}</a></li>`).join("");
+  const page = (title: string, main: string) => ({
+    body: `<head><title>${title}</title></head><nav><ul>${menu}</ul></nav><main><h1>${title}</h1>${main}</main>`,
+  });
+  const emptyWith = async (install: string, start = "<p>Opens gates.</p>") => {
+    const routes = {
+      "/": page("Gates", start),
+      "/install": page("Install", install),
+      "/boats/": page("Boats", '<a href="/boats/ferry">A ferry</a>'),
+      "/boats/ferry": page("A ferry", `<p>${prose}</p>`),
+      "/try": page("Try", "<p>All of it runs in the browser.</p><textarea>open north</textarea>"),
+      "/tides": page("Tides", "<h2>High</h2><p>Twice a day.</p><h2>Low</h2><p>Between them.</p>"),
+    };
+    const ids = ["page-has-content", "missing-pages-say-so"];
+    return (await Promise.all(ids.map((id) => checksOf(routes, id)))).flat().map(({ subject }) => subject);
+  };
+  expect(await emptyWith("<p>Install it with <code>gatectl</code>.</p>")).toEqual([]);
+  expect(await emptyWith("<p>Will be written next week.</p>", "<ul><li>Welcome</li></ul>")).toEqual(["/install"]);
+});
+
+test("an icon of all pages, or one in a list of links, stands in place of no text", async () => {
+  const row = (name: string) => `<tr><td><a href="/${name}">${name}</a></td><td>2026-02-01</td></tr>`;
+  const list = {
+    body: `<h1>Files</h1><table><tr><th><img src="/i.png" alt="[F]"></th></tr>${row("open")}${row("hold")}</table>`,
+  };
+  const text = { body: `# Open a gate\n\n${prose}\n`, type: "text/plain" };
+  const routes = { "/": list, "/?sort=name": list, "/?sort=date": list, "/open": text, "/hold": text };
+  expect(await checksOf(routes, "text-instead-of-pictures")).toEqual([]);
+  const pictures = { body: `<h1>Hold a gate</h1><img src="/1.png"><img src="/2.png"><a href="/open">Next</a>` };
+  const found = await checksOf({ ...routes, "/hold": pictures }, "text-instead-of-pictures");
+  expect(found.map(({ subject }) => subject)).toEqual(["/hold"]);
+});

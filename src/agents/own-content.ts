@@ -13,6 +13,8 @@ export type OwnContent = {
   images: number;
   imageTextLength: number;
   frames: number;
+  /** What readers use in place of reading: areas to write and draw in. */
+  tools: number;
   /** Tabs that show a part of the page, and parts of it that are there to be shown. */
   tabs: number;
   tabPanels: number;
@@ -66,6 +68,7 @@ export function readOwnContent(html: string): OwnContent {
     images: 0,
     imageTextLength: 0,
     frames: 0,
+    tools: 0,
     tabs: 0,
     tabPanels: 0,
     emptyPanels: 0,
@@ -187,6 +190,9 @@ function countImage({ own, open, href, sources }: State, element: Element, isOwn
   own.images++;
   own.imageTextLength += element.getAttribute("alt")?.trim().length ?? 0;
 }
+function countTool({ own }: State): void {
+  own.tools++;
+}
 function countFrame({ own }: State, element: Element): void {
   const source = element.getAttribute("src");
   if (isChallenge(source)) own.asksForProof = true;
@@ -210,6 +216,8 @@ const readElement: Record<string, (state: State, element: Element, isOwn: boolea
   },
   ...Object.fromEntries(["h1", "h2", "h3", "h4", "h5", "h6"].map((name) => [name, countHeading])),
   ...Object.fromEntries(["img", "video", "object", "embed"].map((name) => [name, countImage])),
+  textarea: countTool,
+  canvas: countTool,
   frame: countFrame,
   iframe: countFrame,
   form(state, element, isOwn) {

@@ -56,6 +56,8 @@ export type Page = {
   redirect: string | null;
   /** Whether it has a sentence or two, no picture, and at most one link. */
   isDeadEnd: boolean;
+  /** Whether it has what readers use in place of reading, such as an editor or another page in a frame. */
+  hasTools: boolean;
   /** Whether it asks search engines not to list it. */
   isUnlisted: boolean;
   /** Where its HTML has what its Markdown hasn't, as it was sent: the rule for search engines, and the first tab. Null if nowhere. */
@@ -135,6 +137,7 @@ function readHtml(url: string, html: string, sent: string): Page {
     asksForProof: own.asksForProof || (isThin(content) && own.mayAskForProof),
     redirect,
     isDeadEnd: isStub(content) && own.images === 0 && links.length <= 1,
+    hasTools: own.tools + own.frames > 0,
     isUnlisted: /\b(noindex|none)\b/.test(markup.robots),
     source: {
       robots: markup.robots === "" ? null : findRobotsLine(sent),
@@ -228,6 +231,7 @@ function readMarkdown(url: string, text: string): Page {
     asksForProof: false,
     redirect: null,
     isDeadEnd: false,
+    hasTools: false,
     isUnlisted: false,
     source: { robots: null, tabs: null },
     pictures: body.match(pictureInMarkdown)?.length ?? 0,

@@ -89,25 +89,51 @@ const startOfText = (markdown: string): string =>
 
 const linkedAddress = /\]\(<?([^()\s<>]+)/g;
 
-/** Whether Markdown of a page links more than the page itself, the start and the menu of the site. */
+/** Whether Markdown of a page links more than the page itself, the start and the menu of the site, or what is in its folder. */
 function leadsFurther(content: string, { url, addresses }: ReadPage, { graph, starts }: SiteContent): boolean {
-  const known = new Set([...addresses.map(pageKey), ...starts, ...menuOf(graph)]);
-  return [...content.matchAll(linkedAddress)].some(
-    ([, address]) => URL.canParse(address!, url) && !known.has(pageKey(new URL(address!, url).href)),
-  );
+  const own = new Set(addresses.map(pageKey));
+  const known = new Set([...starts, ...menuOf(graph)]);
+  const folders = addresses.flatMap((address) => folderOf(address) ?? []);
+  return [...content.matchAll(linkedAddress)].some(([, address]) => {
+    const target = URL.parse(address!, url)?.href;
+    if (target === undefined || own.has(pageKey(target))) return false;
+    return !known.has(pageKey(target)) || folders.some((folder) => target.startsWith(folder));
+  });
 }
+
+/** The folder that a page is the index of; null if its URL is that of a single page. */
+const folderOf = (address: string): string | null =>
+  /^[^?#]*\/(?=(?:index\.\w+)?(?:[?#]|$))/.exec(address)?.[0] ?? null;
+
+/** Whether readers start at a page, so that its job is to lead them elsewhere. */
+const isEntrance = ({ addresses, links }: ReadPage, { starts }: SiteContent): boolean =>
+  addresses.some((address) => starts.has(pageKey(address))) &&
+  links.some(({ url }) => !addresses.some((address) => pageKey(address) === pageKey(url)));
 
 /** Whether a page has hardly more than its title, or a sentence or two that say nothing of its name. */
 function lacksContent(page: ReadPage, site: SiteContent): boolean {
-  if (page.samples.length > 0) return false;
+  if (page.samples.length > 0 || page.hasTools || isEntrance(page, site)) return false;
   const own = ownLinesOf(page, site);
   const content = withoutHeadings(own);
   // With more than one link, a page has content.
   if (leadsFurther(content, page, site)) return page.isDeadEnd && lacksName(page, site);
-  const bytes = Buffer.byteLength(startOfText(ownText(content)).trim());
-  const isTitle = bytes < minContentBytes && site.pages >= minPagesOfTemplate;
+  const text = startOfText(ownText(content)).trim();
+  const bytes = Buffer.byteLength(text);
   const hasSections = own.filter((line) => line.startsWith("#")).length > maxErrorHeadings;
-  return isTitle || (bytes < maxErrorBytes && !hasSections && lacksName(page, site));
+  // No placeholder has code.
+  const isPlaceholder = bytes < (hasSections ? minSentenceBytes : minContentBytes) && !/`[^`]+`/.test(content);
+  const isTitle = isPlaceholder && !saysName(text, page, site);
+  return (
+    (isTitle && site.pages >= minPagesOfTemplate) || (bytes < maxErrorBytes && !hasSections && lacksName(page, site))
+  );
+}
+
+/** Whether a text has a word of what the links to its page and its URL say. */
+function saysName(text: string, page: ReadPage, site: SiteContent): boolean {
+  const words = new Set(toStems(text));
+  return namesOfPage(page, site)
+    .flatMap(toStems)
+    .some((stem) => words.has(stem));
 }
 
 /** Whether a page has a title, and where its content belongs a word or two that say nothing of its name. */
@@ -115,14 +141,11 @@ function isStubOfPage(page: ReadPage, site: SiteContent): boolean {
   const own = ownLinesOf(page, site);
   const headings = own.filter((line) => /^#{1,6} /.test(line));
   const text = startOfText(ownText(withoutHeadings(own))).trim();
-  const words = new Set(toStems(text));
   return (
     headings.length === 1 &&
     Buffer.byteLength(text) <= maxStubBytes &&
     page.pictures === 0 &&
-    !namesOfPage(page, site)
-      .flatMap(toStems)
-      .some((stem) => words.has(stem))
+    !saysName(text, page, site)
   );
 }
 
@@ -148,13 +171,17 @@ const leadsNowhere = (page: ReadPage, site: SiteContent): boolean =>
 
 /** A link with nothing around it. */
 const linkLine = /^\s*(?:[-*] )?\[[^[\]]*\]\([^()\s]*\)\s*$/;
+/** A link whose text is no picture. */
+const textLink = /(?<!!)\[[^[\]]+\]\(/g;
 
 /** Whether all that a page says besides its template are pictures, and few words about them. */
 function showsOnlyPictures(page: ReadPage, site: SiteContent): boolean {
   if (page.samples.length > 0 || site.pages < minPagesOfTemplate || page.pictures === 0) return false;
   const own = ownLinesOf(page, site);
+  const isInTemplate = (mark: string) => page.markdown.includes(mark) && !own.some((line) => line.includes(mark));
+  if (isInTemplate("![")) return false;
   const rest = own.filter((line) => !linkLine.test(line));
-  const linkCount = own.length - rest.length;
+  const linkCount = own.join("\n").match(textLink)?.length ?? 0;
   return linkCount <= page.pictures && isLeftToPictures(proseOf(rest.join("\n")).length, page.pictures);
 }
 
