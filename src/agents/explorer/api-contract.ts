@@ -59,7 +59,7 @@ function pathOf({ pathname }: URL): string {
   }
 }
 
-/** Null: another API, or unknown. */
+/** The operation that a call addresses; null if the call belongs to another API, or may do so. */
 function findTarget(url: string, document: JsonObject, call: HttpCall): Target | null {
   const paths = object(document.paths);
   const pathname = pathOf(call.url);

@@ -30,7 +30,7 @@ function isLong(lines: string[]): boolean {
   return prose.length >= longProse;
 }
 
-/** The terms of definition lists are listed as headings, too. */
+/** The headings of a page include the terms of its definition lists, on a level of their own. */
 const isTerm = ({ level }: { level: number }) => level > 6;
 
 const normalizeTitle = (text: string) =>
@@ -46,7 +46,7 @@ const normalizeTitle = (text: string) =>
 function hasDividingHeading({ title, markdown, headings }: ReadPage): boolean {
   const titles = new Set([title, ...title.split(/\s[|·•–—-]\s|:\s/)].map(normalizeTitle));
   const lines = markdown.split("\n");
-  // So many lines at the start of the page, and at its end, have some text together.
+  // The numbers of lines, from the start and from the end of the page, that contain `someText`.
   const minAbove = lengthOfSomeText(lines.map(proseOfLine));
   const minFromHere = lengthOfSomeText(lines.map(textOf).reverse());
   return headings.some((heading) => {
@@ -61,7 +61,7 @@ const textOf = (line: string) => line.replace(linkOrLabel, "").trim();
 /** The same without headings and tables, in which old pages have their menus. */
 const proseOfLine = (line: string) => (/^\s*[#|]/.test(line) ? "" : textOf(line));
 
-/** How many lines from the first one have some text together. Infinity if all have less. */
+/** How many lines, from the first one, contain `someText`; Infinity if all lines together have less. */
 function lengthOfSomeText(lines: string[]): number {
   let chars = 0;
   for (const [index, line] of lines.entries()) {

@@ -26,7 +26,7 @@ function pageIn(fetchResult: FetchResult): Page | null {
   return page;
 }
 
-/** A longer page has content of its own, so it needn't be parsed here for a redirect, and response times don't include that. */
+/** Larger pages have content of their own. They aren't searched for a redirect, as parsing them would add to the measured time of the response. */
 const maxStubBytes = 32_768;
 
 /** Requests a page. Like a browser, it follows the redirects of pages that only send their reader elsewhere. */
@@ -108,14 +108,16 @@ function findProblemAmongOthers(session: Session, page: Page, addresses: string[
     session.task.startUrls.some((start) => pageKey(start) === pageKey(address)),
   );
   if (isStart) return null;
-  if (page.isThin && containsPathOf(page.url, addresses[0]!)) return "sign_in";
+  const [requested] = addresses as [string, ...string[]];
+  if (page.isThin && containsPathOf(page.url, requested)) return "sign_in";
   const missing = session.missingPages.get(new URL(page.url).origin);
   if (missing === undefined) return null;
   const urls = [missing.url, page.url];
-  return textWithoutUrls(missing, urls) === textWithoutUrls(page, urls) ? problemOfErrorPage(page) : null;
+  const looksMissing = textWithoutUrls(missing, urls) === textWithoutUrls(page, urls);
+  return looksMissing ? problemOfErrorPage(page) : null;
 }
 
-/** Whether pages with content have such a form or test, too. */
+/** Whether other pages of the host that have content show the same form or test. */
 const isInTemplate = ({ pages, surveyed }: Session, { url }: Page, demand: "asksToSignIn" | "asksForProof"): boolean =>
   [...pages, ...surveyed].some(
     (other) =>
@@ -139,14 +141,18 @@ function containsPathOf(address: string, requested: string): boolean {
   );
 }
 
-/** The text of a page without some URLs, which it may repeat, and without numbers of a request. */
+/** What differs between two error pages of a host: IDs of the request, times. */
+const idOrNumber = /\b[\da-f-]{8,}\b|\d+/gi;
+
+/** The text of a page without the given URLs, which an error page may repeat, and without IDs and numbers. */
 function textWithoutUrls({ markdown }: Page, urls: string[]): string {
-  return urls
-    .flatMap((url) => [url, new URL(url).pathname, new URL(url).pathname.split("/").filter(Boolean).at(-1) ?? ""])
-    .filter((name) => name.length > 1)
-    .reduce((text, name) => text.replaceAll(name, ""), markdown)
-    .replace(/\b[\da-f-]{8,}\b|\d+/gi, "")
-    .replace(/\s+/g, " ");
+  let text = markdown;
+  for (const url of urls) {
+    const { pathname } = new URL(url);
+    const lastPart = pathname.split("/").filter(Boolean).at(-1) ?? "";
+    for (const name of [url, pathname, lastPart]) if (name.length > 1) text = text.replaceAll(name, "");
+  }
+  return text.replace(idOrNumber, "").replace(/\s+/g, " ");
 }
 
 /** The HTML of a page that was read as Markdown, as browsers get it; null if it has none that can be read. */
@@ -167,7 +173,7 @@ export async function readHtmlVersion(session: Session, { url }: ReadPage, log: 
 /** Nobody has a page of this name. */
 const missingName = "evald-no-such-page-7f3a";
 
-/** Keeps what a host shows for a page that doesn't exist, if it doesn't say so by the status: pages that look like it are missing too. */
+/** Keeps the page that a host shows for a URL that doesn't exist, if its status is a success: pages that look like it are missing, too. */
 export async function probeMissingPage(session: Session, start: string, log: Log): Promise<void> {
   const url = new URL(missingName, start).href;
   if (await findRefusal(session.fetcher, url, log)) return;

@@ -11,7 +11,7 @@ const maxChallengeChars = 100_000;
 export type PageFault = {
   id: string;
   status: Check["status"];
-  share: number;
+  share: Check["share"];
   message: string;
   fix: string;
   place?: Pick<Check, "url" | "line" | "quote">;

@@ -95,9 +95,7 @@ async function readSitemaps(session: Session, origin: string, log: Log): Promise
     );
     if (!fetchResult.ok || fetchResult.response.status !== 200) continue;
     const xml = fetchResult.text();
-    const locations = [...xml.matchAll(/<loc>((?:[^<]|<!\[CDATA\[){0,2000})<\/loc>/gi)].map((match) =>
-      match[1]!.replace("<![CDATA[", "").replace("]]>", "").replaceAll("&amp;", "&").trim(),
-    );
+    const locations = locationsIn(xml);
     if (/<sitemapindex[\s>]/i.test(xml)) {
       queue.push(...locations.filter((location) => !queue.includes(location)));
       continue;
@@ -110,13 +108,20 @@ async function readSitemaps(session: Session, origin: string, log: Log): Promise
   return sitemaps;
 }
 
+/** The URLs in a sitemap or in an index of sitemaps. */
+const locationsIn = (xml: string): string[] =>
+  [...xml.matchAll(/<loc>((?:[^<]|<!\[CDATA\[){0,2000})<\/loc>/gi)].map((match) =>
+    match[1]!.replace("<![CDATA[", "").replace("]]>", "").replaceAll("&amp;", "&").trim(),
+  );
+
 /** The folder of a page, with a trailing slash. */
 function folderOf(address: string): string {
   const { origin, pathname } = new URL(address);
   const { dir, ext } = parsePath(pathname);
   // A last part with an extension is a file; any other one may be a folder itself.
   const isFile = ext !== "" && !pathname.endsWith("/");
-  return `${origin}${`${isFile ? dir : pathname}/`.replace(/\/{2,}/g, "/")}`;
+  const folder = isFile ? dir : pathname;
+  return origin + `${folder}/`.replace(/\/{2,}/g, "/");
 }
 
 /** The common URL of a page's Markdown version: with `.md` appended; null if it is Markdown already. */
