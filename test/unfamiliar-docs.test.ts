@@ -863,3 +863,24 @@ test("an icon of all pages, or one in a list of links, stands in place of no tex
   const found = await checksOf({ ...routes, "/hold": pictures }, "text-instead-of-pictures");
   expect(found.map(({ subject }) => subject)).toEqual(["/hold"]);
 });
+
+test("a sample is wrong on purpose if what introduces it says so", async () => {
+  const brokenAfter = async (sentences: string[]) => {
+    const samples = sentences.map((sentence, at) => `${sentence}\n\n\`\`\`json\n{ "gate": [${at}, }\n\`\`\`\n`);
+    const body = `# Open a gate\n\n${prose}\n\n${samples.join("\n")}`;
+    const checks = await checksOf({ "/": { body, type: "text/markdown" } }, "sample-parses");
+    return checks.map(({ quote }) => Number(/\d/.exec(quote!)?.[0]));
+  };
+  const intended = [
+    "To close it, remove the comma. Incorrect code for this rule:",
+    "The following plan has a typo. Find it before you go on:",
+    "This configuration contains two mistakes:",
+    "Spot the bug:",
+  ];
+  const unintended = [
+    "If the gate has a bug, open it by hand:",
+    "Write a plan. See what it opens:",
+    "The invalid plan is now fixed by the code for this gate:",
+  ];
+  expect(await brokenAfter([...intended, ...unintended])).toEqual([4, 5, 6]);
+});

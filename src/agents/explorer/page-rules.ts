@@ -117,7 +117,8 @@ function lacksContent(page: ReadPage, site: SiteContent): boolean {
   const content = withoutHeadings(own);
   // With more than one link, a page has content.
   if (leadsFurther(content, page, site)) return page.isDeadEnd && lacksName(page, site);
-  const text = startOfText(ownText(content)).trim();
+  const beside = own.filter((line) => !line.startsWith("#") && line.trim() !== page.title);
+  const text = startOfText(ownText(beside.join("\n"))).trim();
   const bytes = Buffer.byteLength(text);
   const hasSections = own.filter((line) => line.startsWith("#")).length > maxErrorHeadings;
   // No placeholder has code.

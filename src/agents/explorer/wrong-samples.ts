@@ -6,8 +6,13 @@ const wrong = "(?:incorrect|invalid|wrong|broken|malformed|bad)";
 const code = "(?:code|examples?|samples?|snippets?|syntax|usage|json|yaml|configuration|config)";
 
 /** A heading or sentence that is only a label: "Incorrect:", "Bad example", "Don't". */
-const label = new RegExp(`^\\W*(?:${wrong}|don['’]t|do not|avoid|anti-?patterns?)(?:\\s+${code}){0,2}\\W*$|❌|🚫`, "i");
-const sampleIs = `\\b(?:this|these|following|next|below|${code})\\b[^.]{0,40}\\b(?:is|are)`;
+const label = new RegExp(
+  `^\\W*(?:${wrong}|don['’]t|do not|avoid|anti-?patterns?)(?:\\s+${code}){0,2}(?:\\s+for\\b[^.]{0,40})?\\W*$|❌|🚫`,
+  "i",
+);
+const thisSample = `\\b(?:this|these|following|next|below|${code})\\b`;
+const sampleIs = `${thisSample}[^.]{0,40}\\b(?:is|are)`;
+const mistake = "(?:mistakes?|bugs?|typos?)";
 const right = "(?:valid|correct|allowed|legal)";
 /**
  * A sentence that describes the sample: "The following JSON is invalid", "Examples of incorrect code", "This is a
@@ -16,11 +21,16 @@ const right = "(?:valid|correct|allowed|legal)";
 const warnings = [
   new RegExp(`${sampleIs}\\s+(?:an?\\s+|also\\s+)?(?:${wrong}|error)\\b`, "i"),
   new RegExp(`${sampleIs}(?:n['’]t|\\s+no|\\s+not)\\s+(?:an?\\s+)?${right}\\b`, "i"),
+  new RegExp(`${thisSample}[^.]{0,40}\\b(?:has|have|contains?)\\s+(?:an?\\s+|\\w+\\s+)?${mistake}\\b`, "i"),
+  new RegExp(`\\b(?:find|spot|fix)\\s+(?:the|an?|all|every)\\s+${mistake}\\b`, "i"),
   new RegExp(`\\b${code} of (?:an? )?\\W*${wrong}\\b`, "i"),
   /\b(?:syntax|parse|parsing|parser) ?errors?\b/i,
   /\b(?:do not|don['’]t|never) (?:do|write) (?:this|it|so)\b/i,
   /\b(?:does not|doesn['’]t|will not|won['’]t|cannot|can['’]t|fails to) (?:be )?(?:parsed?|compiled?)\b/i,
 ];
+
+/** A sentence that asks the reader about what the one before it says. */
+const isRequest = /^(?:can you |try to |now )?(?:find|spot|fix|guess|see|correct|repair) (?:it|them|where|why|what)\b/i;
 
 let split: { text: string; lines: string[] } = { text: "", lines: [] };
 
@@ -36,11 +46,10 @@ export function isShownAsWrong(page: ReadPage, sample: CodeSample): boolean {
     .slice(Math.max(0, sample.line - 8), sample.line - 1)
     .map((line) => line.trim())
     .filter((line) => line !== "" && !/^(`{3,}|~{3,})[^`]*$/.test(line) && !/^#{1,6}\s/.test(line));
-  const sentence =
-    before
-      .at(-1)
-      ?.split(/[.!?]\s+(?=\p{Lu})/u)
-      .at(-1) ?? "";
-  const texts = [headingAbove(page, sample), sentence.slice(-300)];
+  const sentences = before.at(-1)?.split(/[.!?]\s+(?=\p{Lu})/u) ?? [];
+  const last = sentences.at(-1)?.slice(-300) ?? "";
+  // "This program has a mistake. Find it before you read on:"
+  const asksReader = sentences.length > 1 && isRequest.test(last);
+  const texts = [headingAbove(page, sample), last, ...(asksReader ? [sentences.at(-2)!.slice(-300)] : [])];
   return [label, ...warnings].some((pattern) => texts.some((text) => pattern.test(text)));
 }
