@@ -147,7 +147,7 @@ type Copy = {
 export async function prepareCopies(ctx: Context, row: CalibrationRow, number: number): Promise<Copy[]> {
   if (row.source === "docs") {
     const { edits, planted } = await plantInDocs(ctx, row, number);
-    // Without changes, they would be runs of the prompt as any other, which count in its trends.
+    // Even empty changes keep these runs out of the prompt's trends.
     const clean = { changes: {} };
     return toCopies(clean, { edits }, planted);
   }

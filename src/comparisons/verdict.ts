@@ -79,7 +79,7 @@ export function decideVerdict(
   return withSuccess(scores.verdict, evidence, summaries, level);
 }
 
-/** What the ends of runs show. `reasons`: a sentence for each cause. */
+/** What the test of how runs ended shows. `reasons`: a sentence for each cause. */
 type EndsFinding = { evidence: Pick<Evidence, "ends" | "causes" | "successP">; reasons: string[] };
 
 const untestedEnds: EndsFinding = { evidence: { ends: null, causes: [], successP: null }, reasons: [] };
@@ -208,7 +208,7 @@ function verdictOf(delta: Estimate, p: number, level: number): Verdict {
   const [from, to] = [low ?? value, high ?? value];
   const isBetter = value > 0;
   if (isClearChange(delta, p, level)) return isBetter ? "improved" : "regressed";
-  const excludesZero = from * to > 0;
+  const excludesZero = from > 0 || to < 0;
   if (p < softAlpha && (Math.abs(value) >= threshold || excludesZero))
     return isBetter ? "soft_improvement" : "soft_regression";
   return from >= -threshold && to <= threshold ? "no_change" : "inconclusive";

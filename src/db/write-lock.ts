@@ -31,7 +31,7 @@ export function isLocked(db: Db): boolean {
     client.query("rollback").run();
     return false;
   } catch (error) {
-    // The disk is full or failing, which the write itself reports.
+    // Any other error, such as of a full disk, is reported by the write itself.
     return isBusy(error);
   }
 }

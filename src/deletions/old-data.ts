@@ -21,7 +21,7 @@ import {
 
 const dayMs = 24 * 3600_000;
 
-/** What has an age of its own; `forgetFormerMembers` does the rest. */
+/** The kinds of data that are erased here; `forgetFormerMembers` erases the names of people. */
 type KeptKind = Exclude<(typeof keptKinds)[number], "people">;
 
 /**
@@ -63,7 +63,7 @@ function stepOf(ctx: Context, kind: KeptKind, orgId: string, beforeMs: number): 
   }
 }
 
-/** Erases a part of an old run with its report, which no longer counts from the first part on. */
+/** Erases a part of an old run. Its report stops counting before the first part is erased. */
 function eraseOldRun(ctx: Context, orgId: string, endId: string, beforeMs: number): boolean {
   const all = includingDeleted(ctx.db);
   const isOld = and(eq(runs.orgId, orgId), lt(runs.id, endId), lt(runs.completedAt, beforeMs));

@@ -28,8 +28,8 @@ const checks = {
 };
 
 /**
- * Access of workers to Redis. `credentials` reads those that there are. `applied`: digests of those that the server knows, by user. `problem`: the last
- * one that was met, so that it is logged once; empty: none.
+ * Access of workers to Redis. `credentials` lists those of the service. `applied`: digests of those that Redis has, by user. `problem`: the last error
+ * in granting access, kept so that it is logged only once; empty: none.
  */
 type WorkerAccess = { credentials: () => WorkerCredential[]; applied: Map<string, string>; problem: string };
 
@@ -111,7 +111,10 @@ async function grantAccess(fleet: Fleet, access: WorkerAccess): Promise<void> {
   }
 }
 
-/** Regularly forgets workers that are gone, sends the others their state, and repeats orders that were not confirmed. */
+/**
+ * Regularly forgets workers that are gone, sends the others their state, and repeats orders that were not confirmed. `remember` stores the workers
+ * for the next process.
+ */
 export function startBeats(fleet: Fleet, owner: string, access: WorkerAccess, remember: () => void) {
   const { goneMs, redis, version, workers, sessions } = fleet;
   let lastAt = performance.now();

@@ -16,7 +16,7 @@ const maxPerFile = 8;
 /** Weak candidates are only proposed up to this number of proposals. */
 const minProposals = 5;
 const maxPerTag: Record<string, number> = { onboard: 2, errors: 3, cleanup: 3 };
-/** What a task gains whose words are all those of `primaryTask`. */
+/** Added to the score of a task whose title has all words of `primaryTask`, which is what most people do first. */
 const primaryScore = 8;
 /** The share of the words of `primaryTask` from which a task is the primary one. */
 const minPrimaryShare = 0.5;

@@ -29,7 +29,7 @@ export const JudgeVariance = Type.Object(
 );
 export type JudgeVariance = Static<typeof JudgeVariance>;
 
-/** The judgments of one session by one judge, side by side. A single grading has no variance. */
+/** How much each judge of a session varies. A judge is part of the methodology's hash, and a single grading has no variance. */
 export function judgeVariancesOf(rows: { hash: string; grade: StoredGrade }[]): JudgeVariance[] {
   const groups = Map.groupBy(
     rows.filter(({ grade }) => grade.judge !== null),

@@ -11,7 +11,7 @@ import { conflict } from "../errors.ts";
 import { capitalize } from "../grading/text.ts";
 import type { OrgLimits } from "../jobs/claim-order.ts";
 import { hasTag } from "../prompts/lists.ts";
-import { isWithin, partsOf } from "./paid-calls.ts";
+import { isWithin, periodSpansOf } from "./paid-calls.ts";
 import { budgetOfRun, lowerLimit, type Month, monthAt, reservedBy, spentWithin } from "./spending.ts";
 
 /** Amount reserved for judging a session, in USD. */
@@ -118,15 +118,15 @@ function idsOf({ db }: Context, org: string, budget: MonthBudget): string[] | nu
 
 /** What runs of prompts cost in a month. Prompt by prompt, so that each is a range of the primary key. */
 function spentOnPrompts({ db }: Context, org: string, promptIds: string[], month: Month): number {
-  const parts = partsOf(month);
+  const spans = periodSpansOf(month);
   let usd = 0;
   for (const promptId of promptIds)
-    for (const part of parts)
+    for (const span of spans)
       usd +=
         db
           .select({ usd: sql<number>`coalesce(sum(${spendingDetails.usd}), 0)` })
           .from(spendingDetails)
-          .where(and(eq(spendingDetails.promptId, promptId), isWithin(org, part)))
+          .where(and(eq(spendingDetails.promptId, promptId), isWithin(org, span)))
           .get()?.usd ?? 0;
   return usd;
 }
@@ -183,6 +183,7 @@ export function reserveBudget(ctx: Context, tx: Tx, run: typeof runs.$inferSelec
   const ofPrompt = budgetsOfPrompt(ctx, run.orgId, run.promptId);
   if (ofPrompt.length === 0) return;
   const freeUsd = Math.min(...ofPrompt.map((budget) => stateOf(ctx, run.orgId, budget).freeUsd));
+  // null: the run has reserved nothing yet.
   const { agentUsd } = budgetOfRun(ctx, run.orgId, run.task.limits, null);
   const runMaxUsd = agentUsd === null ? freeUsd : Math.min(freeUsd, agentUsd + judgeUsd);
   const reservedUsd = Math.max(0, runMaxUsd);

@@ -43,8 +43,8 @@ export async function cancelRuns(ctx: Context, org: OrgId, ids: string[], reques
 }
 
 /**
- * Supersedes the unfinished runs of a prompt with the same edits whose urlMap replaces the same hosts. `successor`: the ID of the run in whose
- * favor. Returns their IDs; pass them to `stopEndedRuns` after the commit.
+ * Supersedes the unfinished runs of a prompt that have the same edits and replace the same hosts by their urlMap. `successor`: the ID of the run that
+ * supersedes them. Returns their IDs; pass them to `stopEndedRuns` after the commit.
  */
 export function supersedeRuns(
   ctx: Context,

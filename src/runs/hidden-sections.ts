@@ -8,9 +8,8 @@ import { createGuard, type Guard, GuardError } from "../net/guarded.ts";
 const maxSectionChars = 20_000;
 
 /**
- * Edits with each hidden section, such as https://docs.acme.example/guide#install, in the form of replacements that remove it from its page: as HTML
- * and as Markdown, as the page is now. `field`: the path of the edits in the request. Throws bad_request that names the URL if neither version has
- * the section.
+ * Replaces each hidden section, such as https://docs.acme.example/guide#install, with replacements that remove its current text from the HTML and
+ * the Markdown of its page. `field`: the path of the edits in the request. Throws bad_request that names the URL if neither version has the section.
  */
 export async function resolveSections(
   ctx: Context,
@@ -60,7 +59,7 @@ async function readPage(guard: Guard, url: string, accept: string, signal: Abort
   }
 }
 
-/** A heading in the source of a page. `level`: 1 to 6. `at`: where it begins. */
+/** A heading in the source of a page. `level`: 1 to 6. `at`: where it begins. `isNamed`: whether the fragment names it. */
 type Heading = { level: number; at: number; isNamed: boolean };
 
 /** The source from the heading that a fragment names to the next one of the same or a higher level; null if there is none. */

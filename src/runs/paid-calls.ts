@@ -14,7 +14,7 @@ export const dayMs = 86_400_000;
 type PeriodSpan = [lengthMs: number, start: number, end: number];
 
 /** The stored periods that a period of at least two days consists of: whole days, with quarters of an hour before and after. */
-export function partsOf({ from, until }: { from: number; until: number }): PeriodSpan[] {
+export function periodSpansOf({ from, until }: { from: number; until: number }): PeriodSpan[] {
   const firstDay = Math.ceil(from / dayMs) * dayMs;
   const afterDays = Math.max(firstDay, Math.floor(until / dayMs) * dayMs);
   return [
@@ -122,7 +122,7 @@ export function recordSpending({ db }: Context, tx: Tx, runId: string, call: Pai
       .run();
 }
 
-/** Counts the cost of a call for its organization. By itself for a call that belongs to no prompt. Returns what the call counts for. */
+/** Counts the cost of a call for its organization only, as for a call that belongs to no prompt. Returns what the call counts for. */
 export function recordOrgSpending(
   tx: Tx,
   orgId: string,

@@ -1,7 +1,7 @@
 import { and, eq, gte, lt, sql } from "drizzle-orm";
 import type { Context, OrgId } from "../context.ts";
 import { spending, spendingDetails } from "../db/tables/spending.ts";
-import { isWithin, partsOf } from "../runs/paid-calls.ts";
+import { isWithin, periodSpansOf } from "../runs/paid-calls.ts";
 import { type Month, spentWithin } from "../runs/spending.ts";
 
 /** What spending is told apart by. */
@@ -21,7 +21,7 @@ export type Detail = ReturnType<typeof readDetails>[number];
 
 /** What a month cost by what it was for: its whole days in UTC, and the quarters of an hour at both ends. */
 export function readDetails({ db }: Context, org: OrgId, month: Month) {
-  return partsOf(month).flatMap((part) =>
+  return periodSpansOf(month).flatMap((span) =>
     db
       .select({
         ...categories,
@@ -29,7 +29,7 @@ export function readDetails({ db }: Context, org: OrgId, month: Month) {
         estimatedUsd: sql<number>`sum(${spendingDetails.estimatedUsd})`,
       })
       .from(spendingDetails)
-      .where(isWithin(org, part))
+      .where(isWithin(org, span))
       .groupBy(...Object.values(categories))
       .all(),
   );

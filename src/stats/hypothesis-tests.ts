@@ -4,7 +4,10 @@ import { lnChoose, tTail } from "./distributions.ts";
 import { mean, standardDeviation, variance } from "./estimates.ts";
 import { seeded } from "./random.ts";
 
-/** Result of a permutation test. `smallest`: the smallest p possible with this many values. `seed`: of the random draws; null if every split was evaluated. */
+/**
+ * Result of a permutation test. `smallest`: the smallest p possible with this many values. `splits`: how many splits, or assignments of signs, were
+ * evaluated. `seed`: of the random draws; null if every split was evaluated.
+ */
 export type PermutationResult = { p: number; smallest: number; splits: number; seed: number | null };
 
 /** Above this many splits, a random sample of them is used. */
@@ -146,12 +149,13 @@ function flipsBeyond(differences: number[], size: number): number {
   if (size <= 0) return 2 ** differences.length;
   const half = Math.floor(differences.length / 2);
   const [left, right] = [signedSums(differences.slice(0, half)), signedSums(differences.slice(half))];
-  // All sums occur with both signs, so those on the other side are as many. `from` only falls while the left sums rise.
+  // The right sums from `from` on are large enough. Since the left sums rise, `from` only falls.
   let [hits, from] = [0, right.length];
   for (const sum of left) {
     while (from > 0 && sum + right[from - 1]! >= size) from--;
     hits += right.length - from;
   }
+  // Each sum also occurs with the opposite sign.
   return 2 * hits;
 }
 

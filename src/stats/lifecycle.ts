@@ -1,6 +1,9 @@
 import type { frictionStates } from "../grading/kinds.ts";
 
-/** The runs of one evaluation that reached the place of a friction point. Some met it and some didn't. */
+/**
+ * The runs of one evaluation that reached the place of a friction point. `met`: how many met it; `passed`: how many didn't. `byModel`: whether the
+ * agent of some of them uses a model.
+ */
 export type Evaluation = { id: string; at: number; met: number; passed: number; byModel: boolean };
 
 /**
@@ -45,7 +48,7 @@ export const missProbability = ({
   byModel,
 }: Pick<LifecycleState, "met" | "of" | "missed" | "byModel">): number => (1 - met / (byModel ? of + 1 : of)) ** missed;
 
-/** Whether an evaluation counts: before a friction point is first met, and once it is fixed, only one that meets it. */
+/** Whether an evaluation counts: one that meets the friction point always does, any other only while the point is known and not fixed. */
 const counts = ({ state }: LifecycleState, { met, passed }: Evaluation): boolean =>
   met > 0 || (passed > 0 && state !== null && state !== "fixed");
 

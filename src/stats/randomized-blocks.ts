@@ -61,6 +61,7 @@ export function blockInterval(prompts: number[][]): Estimate {
  */
 export function repeatsToShow(change: number, differences: number[][], level: number): number | null {
   const prompts = differences.length;
+  // With one block per prompt, the spread of the prompts is used, as in `blockInterval`.
   const within = pooledVariance(differences) ?? (prompts < minPrompts ? pooledVariance([differences.flat()]) : null);
   if (within === null) return null;
   if (prompts < minPrompts) {
@@ -80,7 +81,10 @@ export function repeatsToShow(change: number, differences: number[][], level: nu
   }));
 }
 
-/** The same for the number of prompts with as many repeats; null with fewer than six. */
+/**
+ * The number of prompts, with as many repeats as now, with which the test at `level` would show this change in 4 of 5 cases. null: there are fewer than
+ * six so far, or it is more than 1,000.
+ */
 export function promptsToShow(change: number, differences: number[][], level: number): number | null {
   if (differences.length < minPrompts) return null;
   const spread = pooledVariance([differences.map(mean)])!;

@@ -95,8 +95,8 @@ const toSeriesFields = ({ version, contextDigest, methodology, scope }: ScoreDay
 });
 
 /**
- * Results over time of one agent, version, model and methodology: the most recent ones that match. Over several prompts, canaries
- * are excluded, docs_only scores of prompts that repeat the docs too, and each prompt counts equally in a point. `newestChange`: the newest significant
+ * Results over time of one agent, version, model and methodology: the most recent ones that match. Over several prompts, each prompt counts equally
+ * in a point; canaries are excluded, and so are docs_only scores of prompts whose end goal repeats the docs. `newestChange`: the newest significant
  * change of the prompt, which the changes contain with the numbers that all pages show. Throws not_found, and bad_request for an invalid time.
  */
 export function getTrends(ctx: Context, org: OrgId, filter: TrendFilter, newestChange: ComparedChange | null): Trends {
@@ -238,7 +238,7 @@ function splitIntoSeries(days: ScoreDay[]): DatedSeries[] {
         const [from, until] = [i === 0 ? 0 : startOf(group), startOf(groups[i + 1])];
         return { days: group, includes: (at: number) => at >= from && at < until };
       })
-      // Of two that ran last at the same time, the later one first.
+      // Of two series with the same last run time, the one that began later comes first.
       .reverse()
       .sort((a, b) => lastOf(b.days) - lastOf(a.days))
       .slice(0, 1 + maxOthers)
@@ -269,8 +269,8 @@ function promptsOf({ db }: Context, org: OrgId, { promptId, tag }: TrendFilter):
 }
 
 /**
- * The newest scores. Over several prompts, the difference of their prompt's mean from the mean of all prompts is taken out,
- * so that it doesn't matter which prompts ran when.
+ * The newest scores. Over several prompts, each score is shifted by the difference of its prompt's mean from the mean of all
+ * prompts, so that it doesn't matter which prompts ran when.
  */
 function levelsOf(days: ScoreDay[]): Level[] {
   const byPrompt = Map.groupBy(days, ({ promptId }) => promptId);

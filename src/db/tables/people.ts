@@ -147,7 +147,7 @@ export const formerMembers = sqliteTable(
   {
     orgId: orgIdColumn(),
     personId: text("person_id").notNull(),
-    /** null: the next maintenance stores it, by a clock that triggers don't have. */
+    /** null until the next maintenance sets it, because triggers can't read the service's clock. */
     leftAt: timestamp("left_at"),
     /** When the organization forgot their name; null: it keeps it. */
     forgottenAt: timestamp("forgotten_at"),

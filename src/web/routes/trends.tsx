@@ -23,7 +23,7 @@ const maxEvaluations = 10;
 
 type Evaluation = { at: number; evalRequestId: string };
 
-/** The evaluations with a published run of the series that trends are of, one per run, oldest first. */
+/** The evaluation and the time of each published run in the series that the page shows, oldest first. */
 function listEvaluations(ctx: Context, org: OrgId, promptId: string, series: Trends): Evaluation[] {
   const isInSeries = (run: PublishedRun) =>
     run.agent === series.agent &&
