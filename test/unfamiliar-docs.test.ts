@@ -773,6 +773,7 @@ test("the entry of a list is told from others that start with its address", asyn
   const routes = {
     "/": page(`<h1>Open a gate</h1><p>${prose}</p>`),
     "/gates/open/wide": page(`<h1>Wide</h1><p>${prose}</p>`),
+    "/one": { body: `# Open a gate\n\n${prose}\n\n[All gates](/open)\n\n${prose}\n`, type: "text/markdown" },
     "/sitemap.xml": (request: Request) =>
       new Response(`<urlset>\n${urls.replaceAll("{{ORIGIN}}", new URL(request.url).origin)}\n</urlset>`, {
         headers: { "content-type": "application/xml" },
@@ -862,6 +863,59 @@ test("an icon of all pages, or one in a list of links, stands in place of no tex
   const pictures = { body: `<h1>Hold a gate</h1><img src="/1.png"><img src="/2.png"><a href="/open">Next</a>` };
   const found = await checksOf({ ...routes, "/hold": pictures }, "text-instead-of-pictures");
   expect(found.map(({ subject }) => subject)).toEqual(["/hold"]);
+
+test("a text that says how it is shown is a sample, and the name of a tab or a language isn't", () => {
+  const samplesOf = (html: string) =>
+    readPage("https://gates.test/", "text/html", `<h1>Gates</h1><p>${prose}</p>${html}<p>${prose}</p>`).samples.map(
+      ({ language, code }) => [language, code],
+    );
+  const code = "gate.open(&quot;north&quot;);\n  wait();";
+  const text = 'gate.open("north");\n  wait();';
+  expect(samplesOf(`<div class="code-block" data-lang="java">${code}</div>`)).toEqual([["java", text]]);
+  expect(samplesOf(`<div role="code" data-language="go">${code}</div>`)).toEqual([["go", text]]);
+  expect(samplesOf(`<div style="color: red; white-space: pre">${code}</div>`)).toEqual([[null, text]]);
+  expect(samplesOf('<div class="code-block" data-lang="bash">gate open --wide</div>')).toEqual([
+    ["bash", "gate open --wide"],
+  ]);
+  expect(samplesOf(`<div class="gate" data-lang="java"><pre>${code}</pre></div>`)).toEqual([["java", text]]);
+  for (const html of [
+    '<div class="tab" data-lang="cpp">C++</div><div class="tab" data-lang="js">Node.js</div>',
+    `<div class="greeting" data-lang="de">Tore\nöffnen sich; (bald)</div>`,
+    `<div style="white-space: pre-wrap">${prose}\n${prose}</div>`,
+    `<div class="tabs" data-lang="java"><p>${prose}</p></div>`,
+  ])
+    expect(samplesOf(html)).toEqual([]);
+});
+
+test("a page of pictures isn't one whose text scripts bring, which has a logo at most", () => {
+  const pageOf = (body: string) =>
+    readPage(
+      "https://gates.test/",
+      "text/html",
+      `<div id="app"><h1>Gates</h1>${body}</div><div id="live"></div><script src="/a.js"></script>`,
+    );
+  const pictures = pageOf('<img src="/1.png" alt="Step 1"><img src="/2.png" alt="Step 2">');
+  expect([pictures.problem, pictures.hasOnlyImages]).toEqual([null, true]);
+  expect(pageOf('<img src="/logo.png" alt="Gates">').problem).toBe("empty_shell");
+});
+
+test("a list of links to pages of the menu has content", async () => {
+  const menu = ["/", "/open", "/close", "/docks", "/tides"].map((path) => `<a href="${path}">${path}</a>`).join(" ");
+  const page = (body: string) => ({ body: `<title>Gates</title><nav>${menu}</nav>${body}`, type: "text/html" });
+  const linesOf = async (docks: string) => {
+    const rest = Object.fromEntries(
+      ["/", "/open", "/close", "/tides"].map((path) => [
+        path,
+        page(`<h1>${path.slice(1)} a gate</h1><p>${path} ${prose.repeat(3)}</p>`),
+      ]),
+    );
+    return (await checksOf({ ...rest, "/docks": page(`<h1>Docks</h1>${docks}`) }, "page-has-content")).map(
+      ({ subject }) => subject,
+    );
+  };
+  const item = (path: string) => `<li><a href="${path}">Dock ${path.length}</a></li>`;
+  expect(await linesOf(`<ul>${item("/open")}${item("/close")}${item("/tides")}</ul>`)).toEqual([]);
+  expect(await linesOf("<p>Soon.</p>")).toEqual(["/docks"]);
 });
 
 test("a sample is wrong on purpose if what introduces it says so", async () => {

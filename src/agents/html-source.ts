@@ -1,4 +1,5 @@
 import { onContent } from "./code-blocks.ts";
+import { isLanguageName } from "./languages.ts";
 
 /** What may be in the head of a page: in the first group without content, in the second with content up to its end tag. */
 const headElement =
@@ -95,12 +96,29 @@ const asLines = (block: string) =>
     .replace(emptySpan, "")
     .replace(emptySpan, "");
 
+/** A `<div>` of text alone that says how it is shown: as code of a language, or with the lines of its source. */
+const preformattedText = new RegExp(
+  String.raw`<div(?=\s)([^<>]*\s(?:data-lang(?:uage)?=["']?(?<language>[\w+#-]+)|role=["']?code\b|style=["'][^"'<>]*\bwhite-space:\s*pre(?![\w-]))[^<>]*)>` +
+    String.raw`((?:(?!<\/?(?:div|pre|p|ul|ol|table|h[1-6]|section|button|img)[\s>])[\s\S])*)<\/div>`,
+  "gi",
+);
+/** What code has in its first line, and the name of a language or of a tab hasn't. */
+const codeSign = /[/@$({"'=;]|\s-|&(?:lt|gt|quot|amp|#)/;
+
+/** HTML in which such texts are in a `<pre>`, as browsers show them. */
+const withPreformatted = (html: string): string =>
+  html.replace(preformattedText, (whole, attributes: string, language: string | undefined, text: string) => {
+    const isCode = language === undefined || isLanguageName(language.toLowerCase());
+    const code = text.replace(/<[^<>]*>/g, "").trim();
+    return isCode && (code.includes("\n") || codeSign.test(code)) ? `<pre${attributes}>${text}</pre>` : whole;
+  });
+
 /**
  * HTML whose samples have their line breaks as text: where each line is an element of its own, only its end breaks the
  * line. Doxygen writes samples as such elements without a `<pre>` around them.
  */
 export const breakCodeLines = (html: string): string =>
-  withoutLineNumbers(html)
+  withPreformatted(withoutLineNumbers(html))
     .replace(/<div class="fragment">/g, '<pre class="fragment code">')
     .replace(/<\/div>(?=<!-- fragment -->)/g, "</pre>")
     .split(/(?=<pre[\s>])/i)
