@@ -863,6 +863,7 @@ test("an icon of all pages, or one in a list of links, stands in place of no tex
   const pictures = { body: `<h1>Hold a gate</h1><img src="/1.png"><img src="/2.png"><a href="/open">Next</a>` };
   const found = await checksOf({ ...routes, "/hold": pictures }, "text-instead-of-pictures");
   expect(found.map(({ subject }) => subject)).toEqual(["/hold"]);
+});
 
 test("a text that says how it is shown is a sample, and the name of a tab or a language isn't", () => {
   const samplesOf = (html: string) =>

@@ -60,7 +60,8 @@ export function findProblem(content: Content): PageProblem | null {
 /** Whether a page has nothing to read until its scripts have run. */
 function isShell({ own, samples, scripts, asksForScript }: Content): boolean {
   if (scripts === 0 || samples > 0 || own.frames > 0 || own.textLength >= someText) return false;
-  const hasSection = own.headings > 0 && (own.textLength >= textOfHeading || own.links > 0);
+  // One picture may be the logo that is shown until the content is there.
+  const hasSection = own.headings > 0 && (own.textLength >= textOfHeading || own.links > 0 || own.images > 1);
   if (hasSection) return false;
   if (own.hasEmptyMount || asksForScript) return true;
   return own.headings === 0 && own.links < minMenuLinks && own.textLength < maxPlaceholder;

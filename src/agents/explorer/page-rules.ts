@@ -110,12 +110,20 @@ const isEntrance = ({ addresses, links }: ReadPage, { starts }: SiteContent): bo
   addresses.some((address) => starts.has(pageKey(address))) &&
   links.some(({ url }) => !addresses.some((address) => pageKey(address) === pageKey(url)));
 
+/** Whether Markdown is a list of links, without a sentence, even if the menu has them, too. */
+function isIndex(content: string): boolean {
+  const lines = content.split("\n").filter((line) => line.trim() !== "");
+  const listed = lines.filter((line) => linkLine.test(line));
+  return listed.length > maxLinksOfStub && lines.every((line) => line.includes("]("));
+}
+
 /** Whether a page has hardly more than its title, or a sentence or two that say nothing of its name. */
 function lacksContent(page: ReadPage, site: SiteContent): boolean {
   if (page.samples.length > 0 || page.hasTools || isEntrance(page, site)) return false;
   const own = ownLinesOf(page, site);
   const content = withoutHeadings(own);
   // With more than one link, a page has content.
+  if (isIndex(content)) return false;
   if (leadsFurther(content, page, site)) return page.isDeadEnd && lacksName(page, site);
   const beside = own.filter((line) => !line.startsWith("#") && line.trim() !== page.title);
   const text = startOfText(ownText(beside.join("\n"))).trim();

@@ -157,7 +157,8 @@ function conventionsFinding(site: string, checks: CheckResult[]): Finding {
 
 function checkFinding(check: CheckResult, entry: CheckFriction, severity: Friction["severity"], facts: Facts): Finding {
   // An unreadable page is one finding, whether it was found on the path, in the survey or by the link check.
-  const isPage = readingChecks.has(check.id) && !check.id.endsWith("-entry-resolves");
+  const isTooLarge = check.id === "page-size" && check.share === 0;
+  const isPage = isTooLarge || (readingChecks.has(check.id) && !check.id.endsWith("-entry-resolves"));
   const subject = `${isPage ? "" : `${check.id} `}${normalizeSubject(check.subject, dependsOnFragment(check, facts))}`;
   const address = normalizeUrl(check.subject);
   const requests = [...facts.checkRequests, ...facts.taskRequests].filter(
