@@ -20,7 +20,9 @@ export const tokenizedLanguages = Object.keys(tokenizers) as TokenizedLanguage[]
 export const keywordLanguages = Object.keys(programs) as TokenizedLanguage[];
 
 /** A text between a line with `<<~NAME` and the line `NAME`. */
-const heredoc = /<<[-~]?(["'`]?)([A-Za-z_]\w*)\1(.*\n)([\s\S]*?\n|)[^\S\n]*\2\b/g;
+const heredoc =
+  /<<[-~]?(?<quote>["'`]?)(?<name>[A-Za-z_]\w*)\k<quote>(?<rest>.*\n)(?<text>[\s\S]*?\n|)[^\S\n]*\k<name>\b/g;
+/** An empty string in place of a heredoc, and as many lines as it has. */
 const blankLines = (_: string, _quote: string, _name: string, rest: string, text: string): string =>
   `""${rest}${text.replace(/[^\n]/g, "")}`;
 
@@ -101,7 +103,7 @@ function quoteIn(line: string, tokens: Token[]): string {
   return line.slice(tokens[first]?.from ?? 0).trim()[0] ?? "a string";
 }
 
-/** A line without its comments, and with a character in place of each of its texts. */
+/** A line with spaces in place of its comments, and with `inText` in place of each character of its strings. */
 const blankTexts = (line: string, tokens: Token[], inText = " "): string =>
   tokens
     .map(({ style, from, to }) => {
@@ -110,7 +112,7 @@ const blankTexts = (line: string, tokens: Token[], inText = " "): string =>
     })
     .join("");
 
-/** A copy of a state, of the same depth as editors make it. */
+/** A copy of a state. Like in editors, only its arrays are copied, too. */
 function copyOf(tokenizer: Tokenizer, state: unknown): unknown {
   if (tokenizer.copyState) return tokenizer.copyState(state);
   if (typeof state !== "object" || state === null) return state;

@@ -7,7 +7,7 @@ const maxDepth = 32;
 /** Bytes of text per token in ordinary text. */
 const bytesPerToken = 4;
 
-/** The most input tokens that a request can have: a token stands for at least one byte of text. Images count by their number. */
+/** The most input tokens that a request can have: a token stands for at least one byte of text. An image counts as `imageTokens`, whatever its size. */
 export const maxInputTokens = (request: ModelRequest, bytes: number): number => {
   const images = sizeOfImages(request.body);
   return Math.max(0, bytes - images.bytes) + images.count * imageTokens;
@@ -24,7 +24,10 @@ export const likelyOutputTokens = (chars: number): number => Math.ceil(chars / b
 
 const none = { count: 0, bytes: 0 };
 
-/** Number of the images in a request that are longer than what they are billed for, and their bytes. `isImage`: a text is the data of one. */
+/**
+ * How many images a part of a request contains, and how many bytes they have. Images with fewer bytes than `imageTokens`
+ * count as text. `isImage`: if `value` is a string, it is the data of an image.
+ */
 function sizeOfImages(value: unknown, isImage = false, depth = 0): { count: number; bytes: number } {
   if (typeof value === "string") {
     const isDataUrl = value.startsWith("data:image/");

@@ -42,7 +42,8 @@ export function rangeOf(cause: Cause, facts: Facts, measured: Measurement, metho
   const [minGain, maxGain] = [Math.min(...gains), Math.max(...gains)];
   const marginOf = (points: number) => Math.max(margin.points, margin.share * Math.abs(points));
   const high = round1(Math.min(maxGain + marginOf(maxGain), 100 - score));
-  const low = cause.goal && facts.goalAnswer?.state !== "likely" ? Math.min(0, minGain) : minGain - marginOf(minGain);
+  const isGoalUnclear = cause.goal && facts.goalAnswer?.state !== "likely";
+  const low = isGoalUnclear ? Math.min(0, minGain) : minGain - marginOf(minGain);
   return { low: Math.min(round1(low), high), high };
 }
 
@@ -142,7 +143,10 @@ export function sharesOf(
   return evenOut(shares).map((share) => share / 10);
 }
 
-/** Integers that never rise, with the same sum: those in a row that would rise share theirs equally (pool adjacent violators). */
+/**
+ * Replaces integers that rise from one to the next by their mean, so that none is larger than the one before it; the sum
+ * stays the same (pool adjacent violators).
+ */
 function evenOut(shares: number[]): number[] {
   const groups: { sum: number; n: number }[] = [];
   const isBelow = (a: { sum: number; n: number }, b: { sum: number; n: number }) => a.sum * b.n < b.sum * a.n;

@@ -31,7 +31,7 @@ export function toJudgeSummary({ model, usage, verdict, reason }: Judgment, fact
   };
 }
 
-/** By rank. */
+/** The severities in the order of their ranks. */
 const ranks = Object.keys(severityRank) as Friction["severity"][];
 
 /** The findings of the rules with the judge's ratings, plus the judge's own findings. */
@@ -56,7 +56,6 @@ export function withJudgeRatings(findings: Finding[], facts: Facts): Finding[] {
     // A judge names the finding of the rules that it means, if there is one.
     const sameCause = friction.finding === "" ? findSameCause(friction.events) : undefined;
     const ownFinding = toFinding(friction, facts);
-    // A second friction of the judge about the same is dropped.
     const existing =
       sameCause ?? findingsByFingerprint.get(friction.finding) ?? findingsByFingerprint.get(ownFinding.fingerprint);
     if (sameCause && isDocsMistake(friction) && !isDocsMistake(sameCause)) {
@@ -64,6 +63,7 @@ export function withJudgeRatings(findings: Finding[], facts: Facts): Finding[] {
       findingsByFingerprint.delete(sameCause.fingerprint);
       findingsByFingerprint.set(ownFinding.fingerprint, { ...ownFinding, cause: sameCause.cause });
     } else if (!existing) findingsByFingerprint.set(ownFinding.fingerprint, ownFinding);
+    // A finding that the judge itself added before stays as it is: this friction repeats it.
     else if (existing.foundBy !== "judge")
       findingsByFingerprint.set(existing.fingerprint, withRating(existing, friction));
   }
