@@ -4,7 +4,7 @@ import { deletePerson } from "../src/deletions/people.ts";
 import { createPrompt } from "../src/prompts/prompts.ts";
 import { testApp } from "./support/app.ts";
 import { join, signedIn } from "./support/people.ts";
-import { evaluation, niceGrade } from "./support/reports.ts";
+import { evaluation, niceGrade, steps } from "./support/reports.ts";
 
 const email = "ada@example.com";
 
@@ -108,7 +108,7 @@ test("the forms that delete link to a download of what will be lost, and of noth
   const [prompt, other] = ["Upload", "Second"].map((title) =>
     createPrompt(app.service.ctx, app.a.org, { title, text: "Upload. https://docs.example.com" }),
   );
-  const [run, sibling] = evaluation(app, prompt?.id ?? "", [niceGrade, niceGrade]);
+  const [run, sibling] = evaluation(app, prompt?.id ?? "", [niceGrade, niceGrade], {}, steps("Upload", 120));
   evaluation(app, other?.id ?? "", [niceGrade]);
   const idsOf = async (path: string) => {
     const form = await browser.post(path, {});

@@ -4,12 +4,13 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { closeDb } from "../src/db/open.ts";
 import { deletePerson } from "../src/deletions/people.ts";
+import type { Grade } from "../src/grading/grade.ts";
 import { createPrompt } from "../src/prompts/prompts.ts";
 import { scriptedAgent, testApp } from "./support/app.ts";
 import { emptyFolder } from "./support/executable.ts";
 import { signedIn } from "./support/people.ts";
 import { startReceiver } from "./support/receiver.ts";
-import { evaluation, niceGrade } from "./support/reports.ts";
+import { evaluation, niceGrade, steps } from "./support/reports.ts";
 import { until } from "./support/until.ts";
 
 const dayMs = 24 * 3600_000;
@@ -29,8 +30,10 @@ function furnishedApp() {
     createPrompt(ctx, app.a.org, { title, text: `${title} of https://docs.example.com`, frequency: "hourly" });
   const prompt = make("Zanzibar upload");
   const other = make("Second");
-  const runs = [...evaluation(app, prompt.id, [niceGrade, niceGrade]), ...evaluation(app, prompt.id, [niceGrade])];
-  const [otherRun] = evaluation(app, other.id, [niceGrade]);
+  const evaluate = ({ id, title }: typeof prompt, grades: Grade[]) =>
+    evaluation(app, id, grades, {}, steps(title ?? "", 120));
+  const runs = [...evaluate(prompt, [niceGrade, niceGrade]), ...evaluate(prompt, [niceGrade])];
+  const [otherRun] = evaluate(other, [niceGrade]);
   const passTime = (ms: number) => {
     now += ms;
   };

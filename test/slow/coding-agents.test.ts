@@ -231,11 +231,7 @@ describe("a coding agent", () => {
     ["hang", { limits: { idleSeconds: 2 } }, /^timeout: /],
     ["empty", {}, /^agent_crashed: fake ended without an answer/],
     ["silent", {}, /^agent_crashed: fake exited with code 0 without an answer/],
-    [
-      "memory",
-      { env: { EVALD_AGENT_MEMORY_MB: "1024" } },
-      /^budget: fake reached its limit of 1024 MiB of memory/,
-    ],
+    ["memory", { env: { EVALD_AGENT_MEMORY_MB: "1024" } }, /^budget: fake reached its limit of 1024 MiB of memory/],
     ["model", { model: "unauthorized" }, /^credentials: openai-compatible rejected the API key \(401\)/],
     ["model", { model: "payment" }, /^credentials: openai-compatible requires payment \(402\)/],
     ["model", { model: "limited" }, /^infrastructure: .*(429|no)/],

@@ -6,7 +6,7 @@ import { createPrompt } from "../../src/prompts/prompts.ts";
 import { testApp } from "../support/app.ts";
 import { buildExecutable, call, client, emptyFolder, serve } from "../support/executable.ts";
 import { cpuOf } from "../support/processes.ts";
-import { evaluation, niceGrade } from "../support/reports.ts";
+import { evaluation, niceGrade, steps } from "../support/reports.ts";
 
 beforeAll(buildExecutable, 300_000);
 
@@ -27,7 +27,7 @@ const file = join(emptyFolder(), "acme.jsonl");
 beforeAll(async () => {
   const app = testApp();
   const { id } = createPrompt(app.service.ctx, app.a.org, { title: "First", text: "See https://docs.test" });
-  for (let i = 0; i < reports; i++) evaluation(app, id, [niceGrade]);
+  for (let i = 0; i < reports; i++) evaluation(app, id, [niceGrade], {}, steps("Upload", 120));
   writeFileSync(file, (await app.send("GET", "/api/v1/export")).body);
 });
 

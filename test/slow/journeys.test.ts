@@ -9,7 +9,7 @@ import { complaintsOf, looking, openBrowser } from "../support/browser.ts";
 import { goal, guessedPathAnswer, guessedPathSession, guide } from "../support/guessed-path.ts";
 import { judgedApp, says } from "../support/judged.ts";
 import { password, signedIn } from "../support/people.ts";
-import { evaluation, niceGrade } from "../support/reports.ts";
+import { evaluation, niceGrade, steps } from "../support/reports.ts";
 
 // These tests count the clicks of common tasks. Typing and choosing in a list are not clicks.
 
@@ -156,7 +156,13 @@ test("friction labels on one event don't overlap, and each is at least 24 pixels
     events: [2],
   }));
   const other = createPrompt(service.ctx, a.org, { title: "Labels", text: `Upload a file. ${start}` });
-  const [labelled] = evaluation(app, other.id, [{ ...niceGrade, frictions, recommendations: [] }]);
+  const [labelled] = evaluation(
+    app,
+    other.id,
+    [{ ...niceGrade, frictions, recommendations: [] }],
+    {},
+    steps("Upload", 120),
+  );
   await owners.setViewportSize({ width: 390, height: 844 });
   await open(`/reports/${labelled?.slug}/session`);
   const labels = await owners.locator(".session").getByRole("link", { name: /^F\d$/ }).all();

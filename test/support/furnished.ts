@@ -5,7 +5,7 @@ import { requestEval } from "../../src/runs/requests.ts";
 import { createSuitePrompts } from "../../src/suites/members.ts";
 import { createSuite } from "../../src/suites/suites.ts";
 import { answer, judgedApp, says } from "./judged.ts";
-import { evaluation, finishRuns, judge, niceGrade } from "./reports.ts";
+import { evaluation, finishRuns, judge, niceGrade, steps } from "./reports.ts";
 
 /** A text that looks like an API key, as someone may paste into a prompt. */
 export const secret = "evals_0123456789abcdefghijABCDEFGHIJ012345";
@@ -56,7 +56,9 @@ export async function furnished(more: Record<string, string> = {}) {
     reviewBeforePublishing: true,
   });
   const args = { templateArgs: { thing: "file" } };
-  const drafts = evaluation(app, prompt.id, [{ ...niceGrade, judge }, niceGrade, "infrastructure: no network"], args);
+  const session = steps("Upload", 120);
+  const grades = [{ ...niceGrade, judge }, niceGrade, "infrastructure: no network"];
+  const drafts = evaluation(app, prompt.id, grades, args, session);
   updatePrompt(service.ctx, a.org, prompt.id, { baselineRequestId: drafts[0]?.evalRequestId });
   evaluation(app, prompt.id, ["timeout: too long"], {
     ...args,
@@ -67,6 +69,7 @@ export async function furnished(more: Record<string, string> = {}) {
     prompt.id,
     [{ ...niceGrade, score: null, grade: null, nullNotice: "None.", outcome: "no_creds" }],
     args,
+    session,
   );
   const gate = (more: object) => app.send("POST", "/api/v1/gates", { body: { promptId: prompt.id, ...args, ...more } });
   await gate({ urlMap: { "docs.acme.dev": "https://preview.example" }, runs: 2, minScore: 60 });

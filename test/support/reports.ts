@@ -22,11 +22,14 @@ type App = ReturnType<typeof testApp>;
 export function runWithReport(app: App, grade: Grade, title = "Upload a file", events?: AgentEvent[]) {
   const { service, a } = app;
   const prompt = createPrompt(service.ctx, a.org, { title, text: "Upload a file. https://docs.example.com" });
-  const [run] = evaluation(app, prompt.id, [grade], {}, events);
+  const [run] = evaluation(app, prompt.id, [grade], {}, events ?? steps(title, 120));
   return run as NonNullable<typeof run>;
 }
 
-/** One evaluation of a prompt of A, with a run by this version of its agent for each grade or failure. */
+/**
+ * One evaluation of a prompt of A, with a run by this version of its agent for each grade or failure. Those with a grade have these events or a short
+ * session.
+ */
 export function evaluation(
   { service, a, db }: App,
   promptId: string,
@@ -42,7 +45,7 @@ export function evaluation(
     const run = db.select().from(runs).where(eq(runs.id, runId)).get();
     if (!run) throw new Error("the run is not there");
     if (typeof end !== "string")
-      storeSession(service.ctx, { orgId: a.org, runId, attempt: 1 }, events ?? steps(run.task.title ?? ""));
+      storeSession(service.ctx, { orgId: a.org, runId, attempt: 1 }, events ?? steps(run.task.title ?? "", 2));
     endRun({ service, db }, run, end, agentVersion);
     return { runId, slug: getRun(service.ctx, a.org, runId).report?.slug ?? "", evalRequestId };
   });
@@ -98,8 +101,9 @@ export function finishRuns(
   }
 }
 
-const steps = (title: string): AgentEvent[] => [
-  ...Array.from({ length: 120 }, (_, i) => ({ type: "thought", text: `${title}: step ${i}`, by: "rule" }) as const),
+/** A session with this many steps. */
+export const steps = (title: string, count: number): AgentEvent[] => [
+  ...Array.from({ length: count }, (_, i) => ({ type: "thought", text: `${title}: step ${i}`, by: "rule" }) as const),
   { type: "end", outcome: "not_judged", reason: "Nobody judges here." },
 ];
 

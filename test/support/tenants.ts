@@ -14,7 +14,7 @@ import { requestEval } from "../../src/runs/requests.ts";
 import { answer, judgedApp, says } from "./judged.ts";
 import { oidcEnv, startOidc } from "./oidc.ts";
 import { join } from "./people.ts";
-import { evaluation, finishRuns, judge, niceGrade } from "./reports.ts";
+import { evaluation, finishRuns, judge, niceGrade, steps } from "./reports.ts";
 
 const docsUrl = "https://docs.acme.dev/";
 const hourMs = 3600_000;
@@ -120,7 +120,8 @@ export function tenants() {
     const canary = await post(own, "/api/v1/prompts", { text: `Look at ${docsUrl}`, isCanary: true });
     const args = { templateArgs: { thing: "file" } };
     const grade = { ...niceGrade, frictions: [...niceGrade.frictions, ofOneOrg(org)] };
-    const drafts = evaluation(own, prompt.id, [{ ...grade, judge }, grade, "infrastructure: no network"], args);
+    const grades = [{ ...grade, judge }, grade, "infrastructure: no network"];
+    const drafts = evaluation(own, prompt.id, grades, args, steps(prompt.title, 120));
     updatePrompt(service.ctx, org, prompt.id, { baselineRequestId: drafts[0]?.evalRequestId ?? null });
     evaluation(own, prompt.id, ["timeout: too long"], {
       ...args,
