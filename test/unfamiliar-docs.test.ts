@@ -939,3 +939,14 @@ test("a sample is wrong on purpose if what introduces it says so", async () => {
   ];
   expect(await brokenAfter([...intended, ...unintended])).toEqual([4, 5, 6]);
 });
+
+test("robots.txt may forbid a search that the answer links to", async () => {
+  const forbidden = async (link: string) => {
+    const routes = {
+      "/": page(`<h1>Open a gate</h1><p>${prose}</p><p>See also <a href="${link}">other gates</a>.</p>`),
+      "/robots.txt": { body: "User-agent: *\nDisallow: /find\n", type: "text/plain" },
+    };
+    return (await checksOf(routes, "robots-allow")).length;
+  };
+  expect([await forbidden("/find?q=gate"), await forbidden("/find")]).toEqual([0, 1]);
+});

@@ -106,7 +106,8 @@ export function findResponseFault(url: string, fetchResult: FetchResult): PageFa
 /** Why a page can't be used although nothing is wrong with its response; only if the answer depends on it. */
 export function findFaultOfNeeded(url: string, fetchResult: FetchResult): PageFault | null {
   if (!fetchResult.ok) {
-    if (fetchResult.kind !== "disallowed") return null;
+    // Sites keep programs from searches and other views of their pages on purpose.
+    if (fetchResult.kind !== "disallowed" || new URL(url).search !== "") return null;
     const fault = failure(
       "robots-allow",
       `${url} is disallowed by the host's robots.txt, but the answer depends on it`,
