@@ -276,7 +276,7 @@ function resultText(experiment: Experiment): string {
       arm.arm,
       contrast ? verdictLabels[contrast.verdict] : "Base",
       meanText(arm),
-      contrast ? scoreText(contrast) : "",
+      contrast ? scoreText(contrast.overall) : "",
       shareText(arm),
       contrast ? ratioText(contrast.overall.cost) : "",
       contrast ? ratioText(contrast.overall.seconds) : "",
@@ -291,7 +291,7 @@ function resultText(experiment: Experiment): string {
     "",
     ...[falseAlarmsText(experiment)].filter((line) => line !== null),
     ...analysis.contrasts.map((contrast) => {
-      const goal = contrast.overall.success && `Goal reached in ${successText(contrast)}.`;
+      const goal = contrast.overall.success && `Goal reached in ${successText(contrast.overall)}.`;
       const reasons = [reasonText(contrast), goal, unmetText(analysis, contrast.arm)];
       return `${contrast.arm}: ${reasons.filter(Boolean).join(" ")}`;
     }),

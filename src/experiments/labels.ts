@@ -26,14 +26,14 @@ export const verdictLabels: Record<ArmContrast["verdict"], string> = {
 };
 
 /** "+6.2 points (+1.1 to +11.3)" */
-export function scoreText({ overall: { score, exact } }: Pick<ArmContrast, "overall">): string {
+export function scoreText({ score, exact }: ArmContrast["overall"]): string {
   if (score === null) return "No score";
   const value = `${signedPoints(score.delta)} ${Math.abs(score.delta) === 1 ? "point" : "points"}`;
   return exact ? `${value}, exact` : value + rangeText(score, signedPoints);
 }
 
 /** "9 of 10 against 4 of 10" */
-export function successText({ overall: { success } }: Pick<ArmContrast, "overall">): string {
+export function successText({ success }: ArmContrast["overall"]): string {
   if (success === null) return "Not judged";
   const { base, arm } = success;
   const share = ({ n, of }: { n: number; of: number }) => `${Math.round(n * 100) / 100} of ${of}`;

@@ -38,8 +38,16 @@ export function compareSuite(ctx: Context, org: OrgId, suiteId: string): SuiteCo
       return { agent, model, providerId, product: name, ...toResult(suite, ownMembers, runsOf) };
     });
     rows.sort((a, b) => totalsOf(b.slots).judged - totalsOf(a.slots).judged || (a.product < b.product ? -1 : 1));
-    const standings = standingsOf(rows.length, pairsOf(rows));
-    return rows.map((row, i) => ({ ...row, standing: standings[i] ?? untestedStanding(rows, i) }));
+    const standings = standingsOf(rows.length, pairsOf(rows.map(({ slots }) => slots)));
+    return rows.map((row, i) => ({
+      ...row,
+      standing:
+        standings[i] ??
+        untestedStanding(
+          rows.map(({ share }) => share),
+          i,
+        ),
+    }));
   });
   return {
     suiteId: suite.id,
@@ -161,12 +169,12 @@ function medianToFirstSuccess(slots: { all: SuiteRunRow[] }[], name: "seconds" |
 }
 
 /** Products compared on the slots that both were judged on, with at least four runs each. `delta` is in percentage points. */
-function pairsOf(rows: Pick<ProductResult, "slots">[]): TestedPair[] {
-  return rows.flatMap((a, i) =>
-    rows.flatMap((b, j): TestedPair[] => {
+function pairsOf(products: ProductResult["slots"][]): TestedPair[] {
+  return products.flatMap((a, i) =>
+    products.flatMap((b, j): TestedPair[] => {
       if (j <= i) return [];
-      const both = a.slots.flatMap((slot, at) => {
-        const other = b.slots[at];
+      const both = a.flatMap((slot, at) => {
+        const other = b[at];
         return other && slot.judged > 0 && other.judged > 0 ? [[slot, other] as const] : [];
       });
       const [first, second] = [totalsOf(both.map(([slot]) => slot)), totalsOf(both.map(([, other]) => other))];
@@ -180,7 +188,7 @@ function pairsOf(rows: Pick<ProductResult, "slots">[]): TestedPair[] {
 }
 
 /** Why a product was not compared with others; null: there is no other, or it was never judged. */
-function untestedStanding(rows: Pick<ProductResult, "share">[], own: number): ProductResult["standing"] {
-  const others = rows.some(({ share }, i) => share !== null && i !== own);
-  return rows[own]?.share && others ? "too_few_runs" : null;
+function untestedStanding(shares: ProductResult["share"][], own: number): ProductResult["standing"] {
+  const others = shares.some((share, i) => share !== null && i !== own);
+  return shares[own] && others ? "too_few_runs" : null;
 }

@@ -63,7 +63,7 @@ export async function findVisitor(ctx: Context, request: Request): Promise<Visit
 }
 
 /** The person as the viewer of the organization that they selected, else of the first one whose sign-in policy they fulfill. */
-function findViewer(ctx: Context, signedIn: SignedIn): Pick<Visitor, "viewer" | "barred"> {
+function findViewer(ctx: Context, signedIn: SignedIn) {
   const memberships = listMemberships(ctx, signedIn.person.id);
   const chosen = memberships.find(({ org }) => org === signedIn.chosenOrg);
   const current = chosen ?? memberships.find((each) => unmetOf(each, signedIn).length === 0) ?? memberships[0];

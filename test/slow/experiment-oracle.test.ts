@@ -145,7 +145,7 @@ test("page, API and export have the same numbers", async () => {
   const texts = [
     ...analysis.arms.flatMap((arm) => [meanText(arm), shareText(arm)]),
     ...analysis.contrasts.flatMap((contrast) => [
-      ...[scoreText(contrast), successText(contrast)],
+      ...[scoreText(contrast.overall), successText(contrast.overall)],
       ...[ratioText(contrast.overall.cost), ratioText(contrast.overall.seconds)],
     ]),
     ...analysis.triggering.flatMap(({ precision, recall, f1 }) => [precision, recall, f1].map(intervalText)),

@@ -187,7 +187,7 @@ test("a fix that is tried in flight is worth what it is worth at the site, in al
   const texts = experiment.analysis.arms.flatMap((arm) => [meanText(arm), shareText(arm), usedText(arm)]);
   if (contrast)
     texts.push(
-      ...[scoreText(contrast), successText(contrast), reasonText(contrast)],
+      ...[scoreText(contrast.overall), successText(contrast.overall), reasonText(contrast)],
       ...[ratioText(contrast.overall.cost), ratioText(contrast.overall.seconds)],
     );
   for (const shown of [await owner.read(`/experiments/${id}`), await cli()])

@@ -62,7 +62,7 @@ type Props = PageProps &
 /** The form of a new experiment. */
 export function NewExperimentPage(props: Props) {
   const { site, viewer, values, estimate, formError, errorMessage } = props;
-  const { prompts, tags, archives, agents, providers } = props;
+  const { prompts, tags } = props;
   const crumbs = [{ name: "Experiments", path: "/experiments" }, { name: "New experiment" }];
   const isPaid = estimate !== null && estimate.maxUsd !== 0;
   return (
@@ -100,9 +100,9 @@ export function NewExperimentPage(props: Props) {
             hint="Variables without a value have the default value of their prompt."
             rows={2}
           />
-          <ContextFields {...{ archives, tags }} />
+          <ContextFields {...props} />
           <DocsFields />
-          <AgentAndProductFields {...{ agents, providers }} />
+          <AgentAndProductFields {...props} />
           <h2>Trust</h2>
           <CheckField name="itself" hint="In place of all arms above. 40 runs per arm make 8 gates.">
             Compare the base with itself, to learn how often a gate fails without a reason
@@ -142,7 +142,7 @@ export function NewExperimentPage(props: Props) {
 }
 
 /** The arms that change what the agent gets. */
-const ContextFields = ({ archives, tags }: Pick<ExperimentChoices, "archives" | "tags">) => (
+const ContextFields = ({ archives, tags }: ExperimentChoices) => (
   <>
     <h2>Context</h2>
     {archives.length > 0 && (
@@ -190,7 +190,7 @@ const DocsFields = () => (
 );
 
 /** The arms with another agent, model or product. */
-const AgentAndProductFields = ({ agents, providers }: Pick<ExperimentChoices, "agents" | "providers">) => (
+const AgentAndProductFields = ({ agents, providers }: ExperimentChoices) => (
   <>
     <h2>Agent and product</h2>
     <SchemaField

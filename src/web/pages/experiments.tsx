@@ -27,7 +27,7 @@ import { may, type PageProps } from "../viewer.ts";
 
 const tones = { running: "running", completed: "completed", stopped: "superseded" } as const;
 
-const Status = ({ status }: Pick<Experiment, "status">) => (
+const Status = ({ status }: { status: keyof typeof tones }) => (
   <span class={`status-mark run-${tones[status]}`} data-status={status}>
     {statusLabels[status]}
   </span>
@@ -170,12 +170,14 @@ function ContrastSection({ analysis, contrast, titles, base }: ContrastProps & {
         {arm} <small>against {analysis.arms[0]?.arm}</small>
       </h2>
       <p>
-        <strong>{verdictLabels[verdict]}.</strong> {scoreText(contrast)}.{" "}
-        {overall.success && `Goal reached in ${successText(contrast)}. `}
+        <strong>{verdictLabels[verdict]}.</strong> {scoreText(contrast.overall)}.{" "}
+        {overall.success && `Goal reached in ${successText(contrast.overall)}. `}
         {reasonText(contrast)}
       </p>
       {unmet && <p class="notice">{unmet}</p>}
-      {rows.length > 0 && <ForestPlot rows={rows} title={`Change of the score by ${arm}: ${scoreText(contrast)}`} />}
+      {rows.length > 0 && (
+        <ForestPlot rows={rows} title={`Change of the score by ${arm}: ${scoreText(contrast.overall)}`} />
+      )}
       {prompts.length > 1 && <PromptContrasts {...{ contrast, titles, base }} />}
       {usedOnly && (
         <p class="muted">
@@ -245,17 +247,16 @@ const Arms = ({ experiment: { arms, analysis } }: { experiment: Experiment }) =>
 
 const PromptContrasts = ({ contrast, titles, base }: ContrastProps) => (
   <List label={`Prompts with ${contrast.arm}`} isStacked labels={["Prompt"]} numbers={["Score", "Goal reached"]}>
-    {/* The texts are those of a contrast over all prompts, here of one prompt alone. */}
     {contrast.prompts.map(({ promptId, contrast: overall }) => (
       <tr key={promptId}>
         <th scope="row" {...foreignText}>
           <a href={`${base}/prompts/${promptId}`}>{titles.get(promptId) ?? promptId}</a>
         </th>
         <td class="number" data-label="Score">
-          {scoreText({ overall })}
+          {scoreText(overall)}
         </td>
         <td class="number" data-label="Goal reached">
-          {successText({ overall })}
+          {successText(overall)}
         </td>
       </tr>
     ))}

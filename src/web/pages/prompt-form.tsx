@@ -129,7 +129,7 @@ export function PromptFormPage(props: Props) {
         {prompt && <input type="hidden" name="seen" value={prompt.seen} />}
         <TaskFields updateDerivedFields={updateDerivedFields} />
         <div>
-          <ScheduleFields {...{ values, updateDerivedFields }} />
+          <ScheduleFields {...{ ...props, updateDerivedFields }} />
           <div id="derived-fields" aria-live="polite">
             <DerivedFields
               {...{ values, derived: props.derived }}
@@ -216,7 +216,7 @@ const TaskFields = ({ updateDerivedFields }: UpdateProps) => (
 );
 
 /** When a prompt runs, how often, and what happens if it can't. */
-const ScheduleFields = ({ values, updateDerivedFields }: UpdateProps & Pick<Props, "values">) => (
+const ScheduleFields = ({ values, updateDerivedFields }: UpdateProps & Props) => (
   <fieldset>
     <legend>Schedule</legend>
     <SchemaField
