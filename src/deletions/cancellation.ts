@@ -8,10 +8,10 @@ import { takeTurn } from "./erasure.ts";
 /** Runs that one step cancels. */
 const runsPerStep = 10;
 
-type Deletion = Pick<typeof deletions.$inferSelect, "orgId" | "kind" | "subjectId" | "deletedBy">;
+type DeletionRow = typeof deletions.$inferSelect;
 
 /** The runs of the prompt or the organization that was deleted. `toSql`: gets a condition on `runs`. */
-function listRuns({ $client }: Db, deletion: Deletion, toSql: (ofDeletion: string) => string): string[] {
+function listRuns({ $client }: Db, deletion: DeletionRow, toSql: (ofDeletion: string) => string): string[] {
   const { orgId, kind, subjectId } = deletion;
   const rows =
     kind === "organization"
@@ -24,7 +24,7 @@ function listRuns({ $client }: Db, deletion: Deletion, toSql: (ofDeletion: strin
  * Cancels the running runs of a prompt or an organization that is being deleted, which are few, in the transaction that hides it. Returns their
  * IDs; pass them to `stopEndedRuns` after the commit.
  */
-export function cancelRunningRuns(ctx: Context, tx: Tx, deletion: Deletion): string[] {
+export function cancelRunningRuns(ctx: Context, tx: Tx, deletion: DeletionRow): string[] {
   // Without `indexed by`, SQLite reads all jobs, or in `listUnfinished` all runs of the organization.
   const ids = listRuns(
     ctx.db,
@@ -37,7 +37,7 @@ export function cancelRunningRuns(ctx: Context, tx: Tx, deletion: Deletion): str
   return ids;
 }
 
-const listUnfinished = (db: Db, deletion: Deletion) =>
+const listUnfinished = (db: Db, deletion: DeletionRow) =>
   listRuns(
     db,
     deletion,
@@ -46,7 +46,7 @@ const listUnfinished = (db: Db, deletion: Deletion) =>
   );
 
 /** Cancels the unfinished runs of a hidden prompt or organization, in short turns. */
-export async function cancelUnfinishedRuns(ctx: Context, deletion: Deletion, stop?: AbortSignal): Promise<void> {
+export async function cancelUnfinishedRuns(ctx: Context, deletion: DeletionRow, stop?: AbortSignal): Promise<void> {
   const { db } = ctx;
   if (deletion.kind === "run" || listUnfinished(db, deletion).length === 0) return;
   let isMoreLeft = true;

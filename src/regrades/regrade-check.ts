@@ -52,7 +52,7 @@ export function toRegradeRow(ctx: Context, org: OrgId, input: RegradeRequest): R
 function checkJudge(
   ctx: Context,
   org: OrgId,
-  { judge, repeats, maxUsd }: Pick<RegradeRow, "judge" | "repeats" | "maxUsd">,
+  { judge, repeats, maxUsd }: { judge: RegradeRow["judge"]; repeats: number; maxUsd: number | null },
 ): void {
   if (judge === null) {
     if (repeats > 1) throw badRequest("repeats needs a judge. Set judge, or leave repeats out.");

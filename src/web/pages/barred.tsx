@@ -13,26 +13,26 @@ type Props = Barred & {
 };
 
 /** What a member has to do before they see anything of an organization, in place of every page of it. */
-export const BarredPage = ({ site, person, orgName, policy, unmet, others, ssoName }: Props) => (
-  <Layout site={site} isSignedIn path="/" title={`Sign-in policy of ${orgName}`}>
+export const BarredPage = ({ orgName, unmet, others, ...props }: Props) => (
+  <Layout site={props.site} isSignedIn path="/" title={`Sign-in policy of ${orgName}`}>
     <div class="notice-page" data-error="sign_in_policy">
       <h1>{orgName} requires more to sign in</h1>
       {unmet.map((requirement) => (
-        <Remedy key={requirement} {...{ requirement, site, person, policy, ssoName }} />
+        <Remedy key={requirement} {...{ ...props, requirement }} />
       ))}
       <div class="actions">
         {others.map(({ id, name }) => (
-          <ButtonForm key={id} action={`${site.base}/account/organization`} name="org" value={id}>
+          <ButtonForm key={id} action={`${props.site.base}/account/organization`} name="org" value={id}>
             Switch to {name}
           </ButtonForm>
         ))}
-        <ButtonForm action={`${site.base}/sign-out`}>Sign out</ButtonForm>
+        <ButtonForm action={`${props.site.base}/sign-out`}>Sign out</ButtonForm>
       </div>
     </div>
   </Layout>
 );
 
-type RemedyProps = Pick<Props, "site" | "person" | "policy" | "ssoName"> & { requirement: Requirement };
+type RemedyProps = Omit<Props, "orgName" | "unmet" | "others"> & { requirement: Requirement };
 
 function Remedy({ requirement, site, person, policy, ssoName }: RemedyProps) {
   if (requirement === "email_domain")
