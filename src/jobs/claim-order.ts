@@ -14,7 +14,8 @@ type Candidate = { id: string; org: string; host: string; availableAt: number };
 
 const columns = "id, org_id org, host, available_at availableAt";
 
-const whereDueAgain = (statement: string) => `${statement} state = 'queued' and available_at > 0 and available_at <= ?`;
+/** Condition for a requeued job whose time has come. */
+const isDueAgain = "state = 'queued' and available_at > 0 and available_at <= ?";
 
 export type Pool = (typeof jobPools)[number];
 type QueueRow = Candidate | { id: null; org: string; host: string } | { id: null; org: null };
@@ -25,25 +26,25 @@ const statements = perConnection((db: Db) => ({
 }));
 
 function prepareFor({ $client }: Db, pool: Pool) {
-  const ofPool = `pool = '${pool}' and state`;
+  const isQueued = `pool = '${pool}' and state = 'queued'`;
   // The oldest job of each lane; then running jobs, as rows without an ID; and, if a requeued job is due, one row without an organization.
   // One statement reads all of them, because a second one would take as long again.
   // The next lane begins after the last possible due time of this one. With `+`, SQLite seeks there by all columns of the index, not only the first.
   const overview = $client.prepare<QueueRow, [at: number]>(`
     with recursive lane as (
-      select * from (select ${columns} from jobs where ${ofPool} = 'queued' order by org_id, host, available_at, jobs.id limit 1)
+      select * from (select ${columns} from jobs where ${isQueued} order by org_id, host, available_at, jobs.id limit 1)
       union all
       select jobs.id, jobs.org_id, jobs.host, jobs.available_at from lane cross join jobs on jobs.rowid = (
         select rowid from jobs
-        where ${ofPool} = 'queued' and (org_id, host, available_at) > (+lane.org, +lane.host, ${Number.MAX_SAFE_INTEGER})
+        where ${isQueued} and (org_id, host, available_at) > (+lane.org, +lane.host, ${Number.MAX_SAFE_INTEGER})
         order by org_id, host, available_at, jobs.id limit 1)
     )
     select * from lane
-    union all select null, org_id, host, null from jobs where ${ofPool} = 'running'
-    union all select null, null, null, null where exists (${whereDueAgain("select 1 from jobs where")})`);
-  const markDue = $client.prepare<never, [at: number]>(whereDueAgain("update jobs set available_at = 0 where"));
+    union all select null, org_id, host, null from jobs where pool = '${pool}' and state = 'running'
+    union all select null, null, null, null where exists (select 1 from jobs where ${isDueAgain})`);
+  const markDue = $client.prepare<never, [at: number]>(`update jobs set available_at = 0 where ${isDueAgain}`);
   const oldestOf = $client.prepare<Candidate, [org: string, host: string]>(
-    `select ${columns} from jobs where ${ofPool} = 'queued' and org_id = ? and host = ? order by available_at, id limit 1`,
+    `select ${columns} from jobs where ${isQueued} and org_id = ? and host = ? order by available_at, id limit 1`,
   );
   // Only runs count towards the limit.
   // Starts in the future are ignored: after a fast clock is corrected, they would block the organization.
