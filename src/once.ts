@@ -44,7 +44,7 @@ export function firstCall(work: () => void): () => void {
   };
 }
 
-/** A function that computes its value at the first call with each object. `keyOf`: the object that the value lasts as long as. */
+/** A function that computes its value once for each object that `keyOf` returns, and keeps it as long as that object exists. */
 export function oncePer<A, T extends object>(keyOf: (from: A) => object, compute: (from: A) => T): (from: A) => T {
   const values = new WeakMap<object, T>();
   return (from) => {

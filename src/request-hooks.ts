@@ -92,7 +92,7 @@ export function recordResponse(
   );
 }
 
-/** Write requests that timed out waiting for another process. `admitRequest` refuses them: only what it throws becomes a response. */
+/** Write requests that timed out waiting for another process. `admitRequest` refuses them, because only errors that it throws become responses. */
 const timedOut = new WeakSet<Request>();
 
 /**
@@ -108,7 +108,7 @@ export async function whenUnlocked(
   return next(request);
 }
 
-/** Answers a request for which too many others of its tenant wait. Rethrows all other errors. The body is not read. */
+/** Refuses a request because too many others of its tenant are waiting, as `error` says. Rethrows any other error. The body is not read. */
 export function refuseWaiting(service: Service, request: Request, path: string, error: unknown): Response {
   if (!(error instanceof AppError)) throw error;
   const { id } = trackRequest(request);

@@ -42,8 +42,8 @@ function toBackup(ctx: Context, row: BackupRow): Backup {
 }
 
 /**
- * How many organizations, prompts and runs, each deleted on its own, existed at a time and were not erased yet, so that a backup of then has
- * them. What was imported later under an older ID counts too.
+ * How many organizations, prompts and runs that were deleted on their own a backup of that time has: they existed, and were not erased yet. What
+ * has an older ID counts even if it was imported later.
  */
 function countDeletedSince({ db }: Context, atMs: number): NonNullable<Backup["deletedSince"]> {
   const existed = lt(deletions.subjectId, firstIdOf(atMs));

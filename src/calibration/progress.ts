@@ -43,7 +43,7 @@ export async function advanceCalibrations(ctx: Context): Promise<void> {
     } catch (error) {
       if (isTemporary(error)) throw error;
       ctx.log.error({ err: error, calibration: row.id }, "could not advance a calibration");
-      // Whoever starts the next one gets the reason as an answer.
+      // The reason isn't stored: whoever requests the next one is told it.
       if (error instanceof AppError) await end(ctx, row, "refused");
     }
   }
@@ -79,7 +79,7 @@ const ofRow = ({ orgId, id }: CalibrationRow) => and(eq(calibrations.orgId, orgI
 async function advance(ctx: Context, row: CalibrationRow): Promise<void> {
   const { requested, unfinished, nextSite } = countRuns(ctx, row);
   if (unfinished > 0) return;
-  // Without any, all of its runs were deleted.
+  // `requested` is 0 if all of its runs were deleted.
   if (nextSite >= row.sites || requested === 0) return await end(ctx, row, null);
   const usdWithNext = (costOf(ctx, row) / nextSite) * (nextSite + 1);
   if (row.budgetUsd !== null && usdWithNext > row.budgetUsd) return await end(ctx, row, "budget");

@@ -74,7 +74,7 @@ export function toServiceUrl({ url, org }: ServiceAddress, { env, hasData }: Con
   return env.EVALD_URL ? toBaseUrl("EVALD_URL", env.EVALD_URL) : null;
 }
 
-/** Runs work of a command with the API: of the service at the URL that the command or the environment names, else of one on the data directory. */
+/** Runs the work of a command with the API of the service at the URL that the command or the environment names, else of one on the data directory. */
 export const createUseApi =
   (connection: Connection): UseApi =>
   async (address, work, options = {}) => {
@@ -136,7 +136,7 @@ async function openLocal(
   });
   const local: LocalService = { service, dataDir, lock, wasUnlocked: false, checkedAt: performance.now() };
   try {
-    // The API has a caller, and a caller an organization, also where the command concerns all of them.
+    // Every call of the API is made for an organization, even if the command concerns all of them.
     const anyOrg = isForAllOrgs ? listOrgs(service.ctx)[0]?.name : undefined;
     const org = orgOf(service, name ?? anyOrg);
     if (lock) await startWork(service);

@@ -160,7 +160,7 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
   if (baseUrl() !== ownUrl) say(`public URL ${baseUrl()}`);
   if (metricsServer) say(`metrics on ${new URL("/metrics", metricsServer.url)}`);
 
-  // Requests that came since it listens are answered first: what follows would delay them by 20 ms.
+  // Requests that have already come in are answered first: what follows would delay them by 20 ms.
   await Bun.sleep(5);
   service.upkeep.start();
   service.prepare();

@@ -68,7 +68,7 @@ function fitWidths(fullWidths: number[], maxWidth: number, firstCut: number): nu
     if (widest > minColumn) widths[widths.indexOf(widest, firstCut)] = widest - 1;
     else widths.pop();
   }
-  // What a column that was left out took is free again.
+  // Leaving out a column may have freed space for the columns that were cut.
   for (const [column, width] of widths.entries()) {
     const free = Math.max(0, maxWidth - total());
     if (column >= firstCut) widths[column] = Math.min(fullWidths[column] ?? 0, width + free);

@@ -144,7 +144,7 @@ function findUnknownTools(trial: Trial): Record<string, ToolName> {
     const name = findCall(trial, mark)?.call.tool;
     return name === undefined || knownTools.includes(name) ? [] : [[name, tool] as const];
   });
-  // A command may also fetch a page or write a file. The first step of a tool says what it is, so it comes last and wins.
+  // Agents may fetch pages or write files with commands too. The first step with a tool says what it is: of equal keys, the last one wins.
   return Object.fromEntries(steps.reverse());
 }
 

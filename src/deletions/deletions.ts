@@ -151,7 +151,7 @@ export async function deleteOrg(ctx: Context, org: OrgId, deletedBy: string): Pr
     const counts = countDeleted(ctx, org);
     const row = { kind: "organization", subjectId: org, title: name, counts, deletedBy } as const;
     const deletion = insertDeletion(ctx, tx, org, row);
-    // Those deleted before stay so if the organization is restored.
+    // Prompts that were deleted before keep their own deletion: restoring the organization doesn't restore them.
     tx.run(sql`insert or ignore into deleted_prompts select id, ${deletion.id} from prompts where org_id = ${org}`);
     tx.insert(deletedOrgs).values({ orgId: org, deletionId: deletion.id }).run();
     recordAudit(ctx, org, "organization.deleted", { id: org, name });

@@ -76,7 +76,7 @@ export function analyzeExperiment(design: ExperimentDesign, runs: ArmRun[]): Exp
   const runsOf = (arm: string) => byArm.get(arm) ?? [];
   const names = design.arms.filter((arm) => arm !== design.base);
   const sidesOf = (name: string): Sides => ({ base: runsOf(design.base), arm: runsOf(name) });
-  // The score of each arm is tested. Success is not if it can't differ, because all runs passed or all failed.
+  // Each arm has a test of its score. It has one of success unless that can't become significant, as when all runs passed.
   const successStrata = names.map((arm) => strataOf(validOf(sidesOf(arm))));
   const successTests = successStrata.filter((strata) => stratifiedFisherTest(strata).smallest < level).length;
   const testLevel = level / Math.max(1, names.length + successTests);

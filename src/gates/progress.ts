@@ -67,12 +67,12 @@ function advanceGate(ctx: Context, tx: Tx, gate: GateRow): "waiting" | "extended
   const { ended, of } = countGateRuns(ctx, gate);
   if (ended < of) return "waiting";
   const groups = listGateAgents(ctx, gate);
-  // Each prompt has as many runs per side with each agent.
+  // Every prompt has the same number of runs per side and agent.
   const done = of / (groups.length * (headsOf(gate).length + basesOf(gate).length));
   const spentUsd = costOfGate(ctx, gate);
   const decisions = groups.map((group) => decideForAgent(ctx, gate, done, group, groups.length));
   const next = nextStep({ ...gate, done, spentUsd, verdict: verdictForNextStep(decisions) });
-  // Before the first step is complete, a failed run or two are too many, but the next ones may be usable.
+  // During the first step, one or two failed runs leave too few usable ones, but the next runs may be usable.
   const isFirstStepDone = done >= Math.min(gateSteps[0].runs, gate.runs);
   const isHopeless = isFirstStepDone && decisions.some(({ hasTooFewUsableRuns }) => hasTooFewUsableRuns);
   if (typeof next === "number" && !isHopeless) {

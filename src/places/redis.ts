@@ -90,8 +90,8 @@ export async function removeKeys({ jobs }: RedisConnections, prefix: string, exc
 }
 
 /**
- * Calls `onMessage` with each message of some streams, undefined if it is no JSON, and its size, and removes it: the streams have no other
- * reader. `streams` is called before each read. Resolves when the connections are closed.
+ * Reads the messages of some streams until the connections are closed, and removes them, because there is no other reader. `streams` is called
+ * before each read. `onMessage` gets each message; undefined: it isn't JSON.
  */
 export async function readMessages(
   redis: RedisConnections,
@@ -103,7 +103,7 @@ export async function readMessages(
   while (!redis.isClosed) {
     const names = streams().filter((name) => (suspendedUntil.get(name) ?? 0) <= performance.now());
     try {
-      // Always from the start, because what was read is gone: the server of a moment ago may have had another clock, so its IDs say nothing.
+      // Always from the start: what was read is gone, and IDs don't tell what is new, because a server that took over may have another clock.
       const streamEntries = await reader.xread(
         ...(["COUNT", messagesAtOnce, "BLOCK", blockMs, "STREAMS"] as const),
         ...names,

@@ -58,7 +58,7 @@ export const getPromptWarnings = (ctx: Context, org: OrgId, id: string, runs: nu
 
 /**
  * Where a new prompt comes from. `id`: reserved for it, so that presets keep the times that were shown; if it is taken, it gets another one.
- * `basis`: what it was proposed from. `suite`: the one that it is of.
+ * `basis`: what it was proposed from. `suite`: the slot that it fills.
  */
 type PromptOrigin = { id?: string | undefined; basis?: PromptBasis; suite?: SuiteReference };
 
@@ -168,8 +168,8 @@ function catchUpAfterChange(patch: Partial<CatchUp>, current: CatchUp): CatchUp 
 type AgentFields = { agent: string | null; model: string | null; agents: PromptAgent[] | null };
 
 /**
- * The agents of a prompt after a change. Several, or one with options, are kept as a list, of which `agent` and `model` are the first; one agent
- * or a new `agent` or `model` alone replace the list. Throws bad_request that names the field.
+ * The agents of a prompt after a change. Only several agents, or one with options, are kept in `agents`; `agent` and `model` are those of the first.
+ * A new `agent` or `model` alone replaces the list. Throws bad_request that names the field.
  */
 function agentsAfterChange({ agents, agent, model }: Partial<PromptInput>, current: AgentFields): AgentFields {
   const list = agents?.map((each): PromptAgent => {

@@ -8,7 +8,7 @@ import { httpUrl } from "../schema.ts";
 import { listTrafficOf } from "../traffic/traffic.ts";
 import type { ProposalSource, TaskProposal } from "./proposal.ts";
 
-/** Something that agents asked for and didn't find: where, what they looked for in a few words, what says so, and how often. */
+/** Something that agents asked for at a URL and didn't find. `topic`: what they looked for, in a few words. `evidence`: what shows it. */
 type Demand = {
   why: Extract<TaskProposal["why"], "guessed_url" | "field_report" | "field_traffic">;
   url: string;
@@ -17,7 +17,7 @@ type Demand = {
   times: number;
 };
 
-/** Demand of each kind that is looked at. */
+/** Maximum number of guessed URLs, and of field reports. */
 const maxDemand = 100;
 const maxTopicChars = 80;
 
@@ -56,7 +56,7 @@ const listFieldReports = (ctx: Context, org: OrgId): Demand[] =>
     }),
   );
 
-/** Pages that agents outside read or asked for, and that no run has read. */
+/** Pages that agents outside of runs read or asked for, and that no run has read. */
 function listReadOutside(ctx: Context, org: OrgId, { docsUrl }: ProposalSource, { pages }: DocsMap): Demand[] {
   // Traffic has page keys as its URLs.
   const readPages = new Set(pages.map(({ url }) => pageKey(url)));

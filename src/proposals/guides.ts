@@ -125,13 +125,13 @@ function taskOf(part: Part, isName: (word: string) => boolean): Task | null {
 /** What somebody must provide in a certain state before the task can begin. */
 const presupposed = /\b(existing|current|broken|failing)\b/i;
 
-/** Whether a task can't be understood, or not begun, without its page. */
+/** Whether a task can't be understood or begun without its page. */
 const needsPage = (phrase: Phrase, part: Part, product: string): boolean =>
   !isClear(phrase) || presupposed.test(phrase.rest) || isOfAnExample(phrase, part, product);
 
 /** What the reader has already, such as the one that the page sets up: "Test the cluster". */
 const definiteObject = /^(?:the|your) ([\p{L}-]+(?: [\p{L}-]+){0,2})$/u;
-/** Verbs of what is done after something else rather than for itself. */
+/** Verbs of tasks that only follow another one. */
 const trial = /^(test|verify|check|try)$/;
 /** An identifier, such as `toMatchScreenshot`, is a thing of the product. */
 const identifier = /[a-z][A-Z]|[_\d]/;
@@ -145,9 +145,9 @@ function isOfAnExample({ verb, rest }: Phrase, { above }: Part, product: string)
   return !contentStems(object).some((stem) => stemsOfTopic.includes(stem));
 }
 
-/** Verbs of what leaves little behind that shows whether it succeeded. */
+/** Verbs of tasks whose success leaves little to check. */
 const intangible = /^(avoid|discover|display|find|manage|prevent|read|reduce|view)$/;
-/** Words that an object needs to say what is acted on. */
+/** An object of fewer words doesn't say what is acted on. */
 const minWords = 2;
 
 /** Whether a task is only worth proposing where there are few others. */

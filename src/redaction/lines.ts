@@ -1,4 +1,4 @@
-/** Redacts a text. `name`: the property that contains it. `stream`: what it is the next part of. */
+/** Redacts a text. `name`: the property that contains it. `stream`: identifies the texts that it continues. */
 type Clean = (text: string, name?: string, stream?: string) => string;
 
 /** A text of a JSON line. `cleaned`: the text with its secrets redacted. `set` puts another text in its place. */
@@ -9,8 +9,8 @@ const pieceNames = new Set(["text", "content", "delta"]);
 const maxPieceChars = 4_000;
 
 /**
- * Redacts lines of text or of JSON. The texts of JSON are redacted one by one, as those of an event are. Agents write messages in pieces: if texts at
- * the same place of several lines contain a secret only together, they are joined in the first of these lines.
+ * Redacts lines of text or of JSON. The texts of JSON are redacted one by one, as those of an event are. Agents write messages in pieces, so a secret
+ * may be spread over texts at the same place of several lines: these are joined in the first of the lines.
  */
 export function cleanLines(lines: string, clean: Clean): string {
   const groups = new Map<string, Piece[]>();

@@ -62,7 +62,7 @@ function withoutNamedSecrets(text: string): string {
     namedShape.lastIndex = from;
     if (value.length < minValueLength || !isNamedSecret({ before, name, separator, value, after })) continue;
     output += text.slice(doneUntil, from) + redactedText;
-    // A value that is longer than `namedShape` reads goes on.
+    // `namedShape` matches only the beginning of a long value; `valueRest` finds its end.
     valueRest.lastIndex = end;
     doneUntil = end + (value.length === maxValueLength ? (valueRest.exec(text)?.[0].length ?? 0) : 0);
     namedShape.lastIndex = doneUntil;
@@ -148,7 +148,7 @@ export function createRedaction(secrets: readonly string[] = []) {
   const { hide, redact } = createSecretFilter(secrets);
   return {
     hide,
-    /** `name`: the property that contains the text, if any. `stream`: what the text is the next part of, if anything. */
+    /** `name`: the property that contains the text, if any. `stream`: identifies the texts that this one continues, if any. */
     clean(whole: string, name = "", stream?: string): string {
       if (isSecretProperty(name, whole)) return redactedText;
       const text = stream === undefined ? whole : withoutOpenKeys(stream, whole);

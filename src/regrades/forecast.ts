@@ -8,7 +8,7 @@ import { splitVariance } from "../reports/judge-variance.ts";
 import { type RegradeRow, reportsOfRegrade } from "./regrade-row.ts";
 import type { Regrade } from "./schema.ts";
 
-/** Maximum number of the newest sessions for variance, and of judgments for an estimate. */
+/** Maximum number of the newest gradings for variance. */
 const maxSampled = 10_000;
 
 /** The effect of a regrade, without doing it. Sessions that can't be judged count as regraded. */

@@ -13,9 +13,8 @@ import {
 const budgetsById = perContext(() => new Map<string, SharedBudget>());
 
 /**
- * The monthly budgets of a prompt's runs, which all model calls share: of agents here and on workers, and of judges. A cost counts from the end
- * of a call, before its event is stored. The first one is the budget of the organization, which may be set later. `promptId` null: only that
- * one.
+ * The monthly budgets that all model calls of a prompt's runs share: of agents here and on workers, and of judges. The budget of the organization,
+ * which may be set later, comes first; without a `promptId`, it is the only one. A cost counts once its call has ended, even before it is stored.
  */
 export function sharedBudgetsOf(ctx: Context, org: string, promptId: string | null): SharedBudget[] {
   const sharedById = budgetsById(ctx);
@@ -51,7 +50,7 @@ function createSharedBudget(
       const month = currentMonthOf(ctx, org);
       const storedUsd = spentUsdOf(ctx, org, budget, month);
       const countedUsd = spending?.from === month.from ? spending.usd : 0;
-      // What is counted is stored soon afterwards: the higher sum includes the other.
+      // Costs are counted first and stored soon afterwards, so the higher sum includes the lower one.
       spending = { from: month.from, usd: Math.max(countedUsd, storedUsd) };
       return { owner: ownerOf(budget), maxUsd: budget.maxUsd, spentUsd: spending.usd };
     },

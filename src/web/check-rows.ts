@@ -67,13 +67,13 @@ export function toCheck(row: CheckRow): object {
   };
 }
 
-/** undefined: no value is tested. The root has an empty pointer, so the test alone is enough. */
+/** What a JSON response must contain; undefined: it isn't tested. An empty pointer names the whole response. */
 function toJsonExpectation({ pointer, valueTest, value }: CheckRow): object | undefined {
   if (pointer === "" && valueTest === "" && value === "") return undefined;
   return {
     pointer,
     ...(valueTest === "missing" && { exists: false }),
-    // A value without this test is kept too: alone it means the same, and with another test, validation may reject it.
+    // A value is never dropped: without a test it means this one, and with another test, validation may reject it.
     ...((valueTest === "equals" || value) && { equals: toValue(value) }),
   };
 }

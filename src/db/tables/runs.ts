@@ -23,7 +23,7 @@ import { prompts } from "./prompts.ts";
 export const runStatuses = ["pending", "running", "completed", "failed", "superseded"] as const;
 /** `ci`: a gate, or a job that signed in with its ID token. */
 export const triggers = ["schedule", "ci", "api", "mcp", "web", "cli"] as const;
-/** `worker`: no connected worker has what a run needs; `slot`: every worker that has is busy; `budget`: active runs have reserved the rest of it. */
+/** `worker`: no connected worker has what a run needs; `slot`: all that have it are busy; `budget`: active runs have reserved the rest of it. */
 export const waitingReasons = ["worker", "slot", "budget", "paused_organization", "paused_agent"] as const;
 export type Trigger = (typeof triggers)[number];
 

@@ -152,7 +152,7 @@ function FixCard({ fix, ...props }: Props & { fix: Recommendation }) {
 function FrictionPills({ frictions }: { frictions: Report["frictionPoints"] }) {
   const [worst] = frictions;
   if (!worst) return null;
-  const [{ runs, of } = worst.seenIn] = frictions.map(({ seenIn }) => seenIn).toSorted((a, b) => b.runs - a.runs);
+  const [mostSeen = worst.seenIn] = frictions.map(({ seenIn }) => seenIn).toSorted((a, b) => b.runs - a.runs);
   const sumOf = (field: "lostSeconds" | "lostUsd") => frictions.reduce((sum, each) => sum + (each[field] ?? 0), 0);
   const [seconds, usd] = [sumOf("lostSeconds"), sumOf("lostUsd")];
   // Smaller losses would be shown as zero.
@@ -162,7 +162,7 @@ function FrictionPills({ frictions }: { frictions: Report["frictionPoints"] }) {
     <span class={`pills severity-${worst.severity}`}>
       <span class="pill severity">{worst.severity}</span>
       <span class="pill">
-        {runs} of {count(of, "run")}
+        {mostSeen.runs} of {count(mostSeen.of, "run")}
       </span>
       {lossesText !== "" && <span class="pill">{lossesText} lost</span>}
     </span>

@@ -114,7 +114,7 @@ const threeDigits = (value: number): string =>
 
 const formatP = (p: number): string => (p < 0.001 ? "<0.001" : p.toFixed(3));
 
-/** `72.4 (70.1 to 74.7)`. `comparedMean`: what the change is the change of, which may leave out dimensions or weigh prompts equally. */
+/** `72.4 (70.1 to 74.7)`. `comparedMean`: the mean that the change refers to, which may leave out dimensions or weigh prompts equally. */
 function scoreText({ score }: Evidence["sides"][number], comparedMean: number | null): string {
   if (score === null) return "–";
   if (comparedMean !== null && comparedMean !== score.mean) return `${comparedMean}`;

@@ -208,7 +208,7 @@ const methodNames: Record<SignIn["method"], string> = {
   sso: "Single sign-on",
 };
 
-/** Browsers and systems as user agents name them, and the names to show where those differ. Edge also names Chrome, and that Safari. */
+/** Browsers and systems as user agents name them, and the names to show where those differ. The order matters: Edge also names Chrome, and Chrome also names Safari. */
 const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari", "curl"];
 const systems = ["Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux"];
 const shownNames: Record<string, string> = { Edg: "Edge", OPR: "Opera", "Mac OS X": "macOS" };
