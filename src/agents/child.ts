@@ -68,7 +68,7 @@ export function createChildAgent(
       let egress: (EgressSocket & { close(): void }) | undefined;
       const endSession = beginSession();
       let child: AgentProcess | undefined;
-      // Until then its priority is normal, so that a new run does not wait for those in progress.
+      // A new run has normal priority at first, so that it does not wait for those in progress.
       const lowerPriority = firstCall(() => child?.lowerPriority());
       const { kind } = agent.describe();
       const timers = [
@@ -103,7 +103,7 @@ export function createChildAgent(
   };
 }
 
-/** The files of a run outside of its process. A folder brings the sockets in it. */
+/** The sockets and folders that the process of a run may use. Sockets in these folders need no entry of their own. */
 function accessOf(egress: EgressSocket | null, resources: AgentResources | null): ProcessAccess {
   const sandbox = resources && "workspace" in resources.sandbox ? resources.sandbox : null;
   const sockets = [egress?.path ?? [], resources?.model.socketPath ?? [], sandbox?.egress.path ?? []].flat();

@@ -31,7 +31,7 @@ export const toFailure = (code: FailedCode, detail: string, subject: string | nu
   subject,
 });
 
-/** The failure columns of a run. All but `failureSubject` are null, or none is. */
+/** The failure columns of a run: all null without a failure. With one, only `failureSubject` may be null. */
 export type StoredFailure = {
   failureCause: EndCause | null;
   failureCode: FailureCode | null;

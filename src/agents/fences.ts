@@ -50,8 +50,8 @@ const bareFence = /^\s*(?:`{3,20}|~{3,20})\s*$/;
 const languageWithFences = /^(?:md|mdx|markdown|mdc|rst|myst|qmd|rmd)$/;
 
 /**
- * Whether the code of a block goes on over the fence that opens the next one: the page that it was made of lacks the fence in between. An example of
- * Markdown has a fence for each that it opens.
+ * Whether a block contains the fence that opens the next one, because the fence that closes it is missing. An example of Markdown closes each
+ * fence that it opens.
  */
 export function swallowsFence({ language, code }: CodeBlock): boolean {
   if (languageWithFences.test(language ?? "")) return false;
@@ -61,7 +61,7 @@ export function swallowsFence({ language, code }: CodeBlock): boolean {
   return lines.slice(firstOpening + 1).every((line) => !bareFence.test(line));
 }
 
-/** What a line opens; null if it opens no block, as if it has code within a sentence. */
+/** The block that a line opens; null if it opens none, such as a sentence with inline code. */
 function readOpening(line: string): Opening | null {
   const match = openingLine.exec(line.slice(0, 1000));
   if (!match) return null;

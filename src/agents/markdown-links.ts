@@ -11,7 +11,7 @@ const targetWithParentheses = String.raw`<[^<>]*>|[^()<>]*(?:\([^()]*\)[^()]*)?`
 /** A link or a picture: its text may have brackets, escaped or in pairs, and its target a pair of parentheses. */
 const inlineLink = new RegExp(String.raw`!?\[(${textWithBrackets})\]\((?:${targetWithParentheses})\)`, "g");
 
-/** The target of a link or picture with what is around it, which may have parentheses in pairs: the source of a regular expression. */
+/** The `(target)` of a link or picture, as the source of a regular expression. It may contain pairs of parentheses. */
 export const linkTarget = String.raw`\((?:[^()]|\([^()]*\))*\)`;
 
 /** Markdown as one line of plain text. */

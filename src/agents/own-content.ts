@@ -169,7 +169,7 @@ function kindOf(element: Element, isInSection: boolean): OpenKind | undefined {
   return role === "main" ? "sections" : namesByKind.find(([, names]) => names.test(tagName))?.[0];
 }
 
-/** What the path or the query of a URL says if it belongs to a protocol of signing in. */
+/** Paths and queries of URLs that lead to a sign-in. */
 const signInPath = /\/(oauth2?|oidc|openid|saml2?|sso|auth|authorize|login|log-in|signin|sign-in)(\/|$)/i;
 const signInQuery = /[?&](client_id|redirect_uri|response_type|samlrequest)=/i;
 const mayLeadToSignIn = (url: string): boolean => signInPath.test(url.replace(/[?#].*$/s, ""));
@@ -248,7 +248,7 @@ const challengePath = /["'`]\/[^"'`\s]*(?:challenge|captcha)[^"'`\s]*["'`]/i;
 const widgetScript = /\/(api|enterprise)\.js([?#]|$)|\/jsd\//i;
 const isChallenge = (source: string | null): boolean => /challenge|captcha/i.test(source ?? "");
 
-/** A form that only asks who the reader is. */
+/** Notes, at the end of a form, whether it only asks who the reader is. */
 function endForm(state: State): void {
   const { own, form } = state;
   state.form = null;

@@ -81,8 +81,8 @@ export type TaskSite = {
 };
 
 /**
- * The docs are only to be read. `apiUrl`: an API description to read too; `mcpUrl`: an MCP server whose tools to list. `checks`: only the success
- * checks run, as before a run.
+ * What the explorer does instead of looking for the goal: it reads the docs, the API description at `apiUrl` and the list of tools of the MCP server
+ * at `mcpUrl`; or, with "checks", it only runs the success checks, as before a run.
  */
 export type ReadingTask = { apiUrl: string | null; mcpUrl: string | null } | "checks";
 
@@ -94,7 +94,7 @@ export type Task = {
   wordings?: string[];
   /** The text that the task rests on, if it was proposed from docs. */
   basis?: Basis;
-  /** For the explorer: it reports what it reads instead of looking for the goal. */
+  /** Only for the explorer. */
   reading?: ReadingTask;
   /** Where to start, best first, without duplicates; never empty. */
   startUrls: string[];

@@ -63,8 +63,8 @@ export type Recommendation = {
   /** The minimum and maximum, if the gain depends on what was not measured; null like `expectedGain`. */
   gain: { low: number; high: number } | null;
   /**
-   * Its share of `lost.fixes` after the fixes before it, one decimal. Shares of a report never exceed `lost.fixes`.
-   * null without a score, and for reports from before it was measured.
+   * The points of `lost.fixes` that it wins back after the fixes before it, one decimal. Together, those of a report never exceed
+   * `lost.fixes`. null without a score, and for reports from before it was measured.
    */
   lostPoints: number | null;
   /** Where to change what, as far as events show it. */
@@ -84,7 +84,7 @@ export type TextChange = {
   steps: EvidenceStep[];
 };
 
-/** An event that was read, failed, was guessed without success, or worked. `what`: its request or page. */
+/** An event that shows a page that was read, or a request that failed, was guessed without success, or worked. `what`: that request or page. */
 export type EvidenceStep = {
   role: (typeof evidenceRoles)[number];
   event: number;
@@ -198,8 +198,9 @@ export type Exposure = {
   listed: ListedPage[];
   /** Everything else that was done, without duplicates: "run", "goal", "check ID SUBJECT", "tool NAME". */
   done: string[];
-  /** No limit ended the run. Then a rule-based agent (`byRules`) has tested every page that it read. */
+  /** Whether no limit ended the run. */
   isComplete: boolean;
+  /** Whether the agent is rule-based: in a complete run, it has tested every page that it read. */
   byRules: boolean;
 };
 

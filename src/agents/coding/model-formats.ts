@@ -1,4 +1,7 @@
-/** A call of a tool. `custom`: the input of a custom tool of the Responses API, which is text. */
+/**
+ * A tool call of the scripted model, which plays a provider's model to test an agent. `custom`: the text
+ * input of a custom tool of the Responses API.
+ */
 export type ScriptedToolCall = { id: string; name: string; input: Record<string, unknown>; custom?: string };
 
 /** The answer of a model in one turn, for any protocol. */

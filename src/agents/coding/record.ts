@@ -25,7 +25,7 @@ export type ModelRecord = {
   lastFailure: { status: number; message: string; isMain: boolean } | null;
   /** What the provider said when the main conversation was last too long; null: it never was. */
   overflow: string | null;
-  /** How often in a row the main conversation has been too long, with few answers of the model in between, and how many since. */
+  /** How often in a row the main conversation was too long again after few answers, and the number of answers since the last time. */
   overflowCount: number;
   answersSinceOverflow: number;
   /** Whether a call was refused with 402, as the gateway does once the run has used its budget. */
@@ -142,7 +142,7 @@ async function forward(
   return new Response(passOn(body, hooks), { status, headers: response.headers });
 }
 
-/** Notes whether a call failed. One beside the main conversation, such as for a title, does not hide a failure of that. */
+/** Records whether a call failed. A side call, such as for a title, does not replace a failure of the main conversation. */
 function setLastFailure(record: ModelRecord, isMain: boolean, failure: ModelRecord["lastFailure"]): void {
   if (isMain || !record.lastFailure?.isMain) record.lastFailure = failure;
 }
@@ -217,6 +217,7 @@ function passOn(body: ReadableStream<Uint8Array>, { onBytes, onEnd }: AnswerHook
 export function wasCut({ answers }: ModelRecord): boolean {
   const last = answers.at(-1);
   if (last === undefined || last.summary.isComplete) return false;
+  // An answer that isn't a stream is only read at its end.
   const hasArrived = last.isStream || last.hasEnded;
   // Some providers never mark the end of an answer. If none of several answers is marked, the last one says nothing.
   const marksEnds = answers.length === 1 || answers.some(({ summary }) => summary.isComplete);

@@ -149,7 +149,7 @@ function serversOf(url: string, { servers, host, basePath, schemes }: JsonObject
   });
 }
 
-/** The template of a path: that with the fewest parameters, or else with most that is written out, as `/items/{id}:cancel` has. */
+/** The template that matches a path. Of several, the one with the fewest parameters, then with the most fixed text, such as `/items/{id}:cancel`. */
 const findPath = (paths: JsonObject, path: string): string | undefined =>
   Object.keys(paths)
     .filter((template) => matches(template, path))
@@ -163,7 +163,7 @@ function matches(template: string, path: string): boolean {
   return expected.length === given.length && expected.every((part, at) => matchesPart(part, given[at]!));
 }
 
-/** A part of a path with parameters has what is written out around them. */
+/** Whether a part of a path matches that of a template: the fixed text must be the same, and parameters can be any text. */
 function matchesPart(template: string, part: string): boolean {
   const fixedParts = template.split(parameterInPath);
   if (fixedParts.length === 1) return part === template;
@@ -249,7 +249,7 @@ function headerProblems(parameters: JsonObject[], { headers }: HttpCall): Proble
     .map((name) => missingFieldProblem("header", name, headers));
 }
 
-/** A call that has the credentials of no alternative is told what the first one lacks. */
+/** What a call lacks for the first alternative of credentials, if it has those of no alternative. */
 function credentialProblems(document: JsonObject, operation: JsonObject, { headers, query, hasCredentials }: HttpCall) {
   if (headers === null || hasCredentials) return [];
   const isSent = (scheme: JsonObject): boolean => {

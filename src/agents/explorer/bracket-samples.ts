@@ -8,7 +8,7 @@ export type ParseResult = { broken: false } | SyntaxProblem | null;
 /** The line of an index in a text, from 1. */
 export const lineAt = (code: string, index: number) => code.slice(0, index).split("\n").length;
 
-/** The line where something is missing before an index. Before a value that starts its line, it is missing at the end of the last line with code. */
+/** The line where something is missing before an index: if a value starts a line there, the last line of code above it. */
 export function lineOfMissing(code: string, index: number): number {
   const line = lineAt(code, index);
   const lines = code.split("\n");
@@ -83,7 +83,7 @@ const goBlockInParameters = new RegExp(
   String.raw`\bfunc(?:\s*${goReceiver})?(?:\s+\w+)?\s*\(${goParameters}(?<!\b(?:struct|interface)\s*)\{`,
 );
 
-/** Words of Python that continue an expression on the next line, or that one goes on after. */
+/** Words of Python with which a line may begin or end in the middle of an expression. */
 const pythonOperator = /^(?:and|as|async|await|else|for|from|if|in|is|lambda|not|or|yield)$/;
 
 /**
@@ -118,8 +118,8 @@ export function findTypographicQuote(text: string, source: string): SyntaxProble
 }
 
 /**
- * Checks whether each line of Python that ends a block goes back to the column of an earlier one, which parsers for editors don't. `text`: the
- * code with its strings and comments blanked. A line that a string begins on, or that continues another one, has any column.
+ * Checks whether each line of Python that ends a block goes back to the column of an outer one, which parsers for editors don't check. `text`: the
+ * code with its strings and comments blanked. Lines that start with a string or a comment, or that continue another line, may have any column.
  */
 function checkIndentation(code: string, text: string): ParseResult {
   if (code.includes("\t")) return { broken: false };
@@ -181,7 +181,7 @@ function openQuoteOf(line: string): string | null {
   return quote;
 }
 
-/** A bracket is also never closed where a quote before its end isn't: then the quote is what is missing. */
+/** A quote that is never closed also leaves the bracket before it open: then the quote is the problem to report. */
 export function withOpenQuote(result: SyntaxProblem, code: string): SyntaxProblem {
   const quote = /^[([{)\]}] is/.test(result.message) ? openQuoteOf(code.split("\n")[result.line - 1] ?? "") : null;
   return quote === null ? result : { ...result, message: `${quote} is never closed` };

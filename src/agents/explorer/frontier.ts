@@ -70,8 +70,8 @@ const wholeHubName = new RegExp(`^(the )?(${hubNames})$`, "i");
 const partialHubName = new RegExp(`(?<![\\w-])(${contentsNames}|${hubNames})(?![\\w-])|tutorial|everyday`, "i");
 
 /**
- * The goal's terms by the stems of their words and synonyms, as texts have them: `stem` is that of the term itself, and `weight` how much the other
- * one counts for it.
+ * The terms of the goal, by each stem that texts may have for them: that of the term or of a synonym. `stem` is always that of the term, and
+ * `weight` is 1, or less for a synonym.
  */
 type TermForms = Map<string, { stem: string; weight: number }[]>;
 
@@ -215,7 +215,7 @@ const stemsOf = (form: string, termForms: TermForms): string[] => (termForms.get
 const countMatches = (forms: string[], termForms: TermForms): number =>
   forms.filter((form) => termForms.has(form)).length;
 
-/** How much of a text the words of the goal are, from `minFocus` to 1. */
+/** How much of a text consists of words of the goal: from `minFocus` for none to 1 for all of it. */
 const focusOf = (forms: string[], termForms: TermForms): number =>
   minFocus + (1 - minFocus) * (countMatches(forms, termForms) / Math.max(1, forms.length));
 

@@ -32,13 +32,16 @@ export async function callsOf(sample: CodeSample): Promise<HttpCall[]> {
 const methods = "get|post|put|patch|delete|head|options";
 const address = String.raw`\$?["'](?<url>https?://[^"'\s]+)["']`;
 
-/** A function that is named like a method, a method beside a URL, and what a statement says of a URL later: `.POST(…)`, `httpMethod = "POST"`. */
+/** A method and a URL in a call or a statement of any language. */
 const callPatterns = [
+  // `client.post("https://…")`.
   new RegExp(
     String.raw`(?:\.|->|::)(?<method>${methods})(?:Async|AsJsonAsync|JsonAsync|\.new)?\(\s*(?:(?:new\s+)?[\w.:]+\(\s*)?${address}`,
     "gi",
   ),
+  // `request("POST", "https://…")`.
   new RegExp(String.raw`[(,]\s*["'](?<method>${methods})["'],\s*${address}`, "gi"),
+  // A URL, and later in the statement `.POST(` or `httpMethod = "POST"`.
   new RegExp(
     String.raw`${address}(?:(?!https?:)[^;]){0,400}?(?:\.|\bhttpMethod\s*=\s*")(?<method>GET|POST|PUT|PATCH|DELETE)["(]`,
     "g",
@@ -51,7 +54,7 @@ const addressVariable = new RegExp(
   "g",
 );
 
-/** A program whose calls have URLs as arguments in place of the variables that are set to them once. */
+/** Replaces each variable that is set to a URL, and only once, by that URL in the arguments of calls. */
 function withAddresses(code: string): string {
   const addresses = Map.groupBy(code.matchAll(addressVariable), ({ groups }) => groups!.name!);
   return [...addresses].reduce((text, [name, [variable, ...others]]) => {

@@ -4,10 +4,10 @@ import { type GrammarName, grammarNames, grammars, openingOf } from "./grammars.
 
 /** Longer samples have no language, prompts or calls: some patterns would take long on them. */
 export const maxSampleChars = 10_000;
-/** All parsers read the first characters of a sample, and those whose language it may be in read more. */
+/** Every parser reads this many characters of a sample. Those whose language it may be in then read up to `maxChars`. */
 const probeChars = 400;
 const maxChars = 2000;
-/** A sample of a language has at most one error per this number of tokens, besides one. */
+/** A sample of a language has at most one error, and another one for each of this many tokens. */
 const tokensPerError = 10;
 
 /** How well a parser reads a sample: its errors, its tokens, and how many different keywords it has. */
@@ -61,12 +61,12 @@ export function dataFormatOf(code: string): LanguageFamily | null {
 
 const jsonString = String.raw`"(?:[^"\\\n]|\\.)*"`;
 const jsonNumber = String.raw`-?\d[\d.eE+-]*(?![\d.eE+-])`;
-/** A key and values of JSON, or either. No text may match in two ways: trying all of them would take exponential time. */
+/** A part of a line of JSON: a key, values, or both. No text may match in two ways: trying all of them would take exponential time. */
 const jsonPart = new RegExp(
   String.raw`^(?:${jsonString}\s*:)?(?:${jsonString}|${jsonNumber}|true|false|null|[\s{}[\],])*$`,
 );
 
-/** An object or array whose lines are keys and values of JSON, but for one of many. */
+/** Whether a text is a JSON object or array, line by line. One of six or more lines may be something else. */
 function isJsonText(code: string): boolean {
   if (!/^\s*[{[]/.test(code) || !/"\s*:/.test(code)) return false;
   const lines = code.split("\n");
@@ -132,6 +132,7 @@ function inferProgram(code: string): Inference | null {
   const best = readings[0]!;
   if (best.keywords === 0 || best.errors > maxErrors(best)) return null;
   const rivals = candidatesOf(readings).slice(1);
+  // No other language comes close.
   const isCertain = (readings[1]?.errors ?? Number.POSITIVE_INFINITY) >= 2 + 2 * best.errors;
   return isCertain || best.keywords > 1 ? { language: best.language, isCertain, rivals } : null;
 }

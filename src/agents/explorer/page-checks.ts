@@ -69,7 +69,7 @@ export async function* checkNoindex(session: Session, index: SectionIndex): Step
 
 /** A sentence with a colon announces what follows, in any language; a short text beside the picture is only its name. */
 const announcedPicture = /[:：]\s*\n\s*!\[[^\]]{0,39}\]/;
-/** A longer section says in words what an announced picture shows, in characters. */
+/** Maximum characters of a section that only announces a picture: a longer one says in words what the picture shows. */
 const maxAnnouncement = 300;
 
 /** Whether pictures stand where a text or a sample belongs. */

@@ -131,7 +131,7 @@ function isNamed({ graph }: Session, { title, headings }: Page, address: string)
   return names.some((words) => words.length > 1 && words.every((word) => inTitle.has(word)));
 }
 
-/** Whether a URL contains the path of another one, as that of a sign-in page does which leads back to it. */
+/** Whether the query of a URL contains the path of another one: sign-in pages keep there where to return to. */
 function containsPathOf(address: string, requested: string): boolean {
   const { pathname } = new URL(requested);
   return (

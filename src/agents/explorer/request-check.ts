@@ -83,7 +83,7 @@ function describeJson(json?: JsonExpectation): string {
   return equals === undefined ? ` and a value at ${name}` : ` and ${cut(JSON.stringify(equals), 100)} at ${name}`;
 }
 
-/** null: the text is JSON with what is expected. `hasSecrets`: what the response contains may be one, so it isn't quoted. */
+/** How a response differs from the expected JSON; null: it doesn't. `hasSecrets`: it may repeat a secret, so it isn't quoted. */
 function findJsonProblem(text: string, json: JsonExpectation, hasSecrets: boolean): string | null {
   const { pointer, equals, exists = true } = json;
   let root: unknown;

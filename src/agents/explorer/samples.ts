@@ -177,7 +177,7 @@ function parseScript(code: string): ParseResult {
   return isInsteadOfCode(code, fullResult.line) ? null : fullResult;
 }
 
-/** The start of what the statements before it give: `=> [`, `// => {`. */
+/** The start of the output of the statements before it: `=> [`, `// => {`. */
 const outputMark = /^[ \t]*(?:\/\/)?[ \t]*(?:=+>|-+>|→)/m;
 
 /** What docs write in scripts that no parser reads. */
@@ -219,7 +219,7 @@ function readScript(code: string): ParseResult {
     for (const [prefix, suffix] of wrappersToTry) {
       const problem = syntaxProblem(transpiler, prefix === "" ? code : prefix + trimmedCode + suffix);
       if (problem === null) return validResult;
-      // Positions in the code without the wrapper, before which white space was removed.
+      // The parser read the code in a wrapper, and without the white space around it.
       const offset = Math.min(problem.offset - prefix.length, code.length);
       const skipped = prefix === "" ? 0 : code.length - code.trimStart().length;
       const isMissing = prefix.length <= problem.offset && missingMark.test(problem.message);
@@ -232,7 +232,7 @@ function readScript(code: string): ParseResult {
   return { broken: true, message: furthest.message, line: Math.min(furthest.line, code.split("\n").length) };
 }
 
-/** The parser came to something else than what ends or separates the parts of the code before. */
+/** The parser found something else where a separator or a closing bracket must be. */
 const missingMark = /^Expected "[,;)}\]]" but found/;
 
 /** Signatures for readers, which are no programs. */

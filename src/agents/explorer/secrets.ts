@@ -29,7 +29,7 @@ const keyBefore = /["'`]?([\w-]+)["']?:\s*[f$]?["'`][^"'`\n]*$|["']([\w-]+):\s[^
 const headerName = /^(?:authorization|apikey|x-.+|.+-(?:key|token))$/i;
 /** What before a key says that it names a header. */
 const headersBefore = /(?:-H|--header)[ =]*$|\bheaders?\b["']?\s*[:=({,](?:\$\{[^}]*\}|[^}])*$/i;
-/** How far before a variable that may be. */
+/** How far before a variable the header that it is sent in may begin. */
 const maxCharsBefore = 300;
 
 function isSentInHeader(before: string): boolean {
@@ -60,8 +60,8 @@ export function namesSecret({ markdown, samples }: ReadPage, name: string): bool
 }
 
 /**
- * Whether a page speaks of such a thing as a secret, in a heading, or in its text if it also shows the use of the secret. The answer's page shows
- * the use anyway, so its text doesn't count.
+ * Whether a page speaks of what a secret is, such as a token: in a heading, or in its text if its samples use the secret. The samples of the
+ * answer's page use it anyway, so the text of that page doesn't count.
  */
 export function speaksOfSecret(
   { markdown, samples, headings }: ReadPage,
@@ -75,7 +75,7 @@ export function speaksOfSecret(
 
 const nounOf = (name: string): string => name.split("_").at(-1)!.replace(/S$/, "");
 
-/** Whether a paragraph of a page has all words of a secret's name. `otherName`: a secret that the docs name; words that both have may be missing. */
+/** Whether a paragraph of a page has all words of a secret's name. Words of `otherName`, a secret that the docs name, may be missing, except the last. */
 export function describesSecret({ markdown }: ReadPage, { name }: Secret, otherName: string | undefined): boolean {
   const others = otherName?.split("_").slice(0, -1) ?? [];
   const noun = name.split("_").at(-1);

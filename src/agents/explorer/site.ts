@@ -175,7 +175,7 @@ const htmlSiteChecks = new Set([
   "markdown-content-parity",
 ]);
 
-/** Checks that guess from the HTML what keeps a page from its reader, with the problems that it would have then. */
+/** Checks that guess from the HTML that a page can't be read, with the problems that the page has if that is so. */
 const guessedProblems: Record<string, PageProblem[]> = {
   "rendering-strategy": ["empty_shell", "empty"],
   "auth-gate-detection": ["sign_in"],

@@ -2,8 +2,8 @@
  * Synonyms in developer docs, one group per line. Words of a group match each other when the goal is compared with the
  * docs. Groups also contain irregular forms that the stemmer doesn't map. A word may be in several groups.
  *
- * Neighbors by word vectors (GloVe, and others of developer docs) and synonyms of WordNet found no more answers to goals in other words:
- * they are about other subjects (`boots`: `shoes`), or as close to opposites (`upload`: `download`).
+ * Neighbors by word vectors (GloVe, and others of developer docs) and synonyms of WordNet didn't help to find more answers: they are about other
+ * subjects (`boots`: `shoes`), and include opposites (`upload`: `download`).
  */
 const groups = `
 undo undone undid revert rollback back-out

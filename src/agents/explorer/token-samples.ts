@@ -46,6 +46,7 @@ export function checkTokens(language: TokenizedLanguage, code: string): ParseRes
   /** The first line that starts a string of several lines, while one is open. */
   let openedIn: number | null = null;
   let text = "";
+  /** With strings as words: an `if` after a string starts no block. */
   let textOfBlocks = "";
   for (const [index, line] of source.split("\n").entries()) {
     // Reading changes the state, so each attempt gets a copy.

@@ -25,7 +25,7 @@ export type ModelSession = {
   takesCalls: boolean;
   /** Whether its requests may search the web at the provider. */
   allowsWebSearch: boolean;
-  /** Waits before each part of a call whose time depends on the size of the request. */
+  /** Lets the service do other work first. Called before each part of a call that takes long if the request is large. */
   waitForTurn: () => Promise<void>;
   /** Aborts when the run ends. */
   closing: AbortController;

@@ -22,7 +22,8 @@ const anthropicCacheWrites = { fiveMinutes: 1.25, hour: 2 };
 
 /**
  * The cost of a call in USD, by the model that answered; null if unknown. Configured prices take precedence, for the
- * model that answered or the one requested. More input from or to the cache than input counts as all input.
+ * model that answered or the one requested.
+ * Input counts as at least what was read from and written to the cache.
  */
 export function priceOf(usage: Usage, answeringModel: string | null, access: ModelAccess): number | null {
   const { cached, cacheWritten, output } = usage;

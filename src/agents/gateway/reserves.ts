@@ -23,9 +23,9 @@ export type Need = { input: number; output: number };
 /** What is left of a limit for further calls, and whether calls in progress hold a part of the rest. */
 type Remainder = { left: number; isHeld: boolean; inputCost: number; affordableOutput(amount: number): number };
 
-/** Least output of a call that has all that is left, in tokens: less than that is of no use to an agent. */
+/** Output tokens that a call gets in any case if no other is in progress: fewer are of no use to an agent. */
 const minOutput = 1_000;
-/** Output for which a call does not wait until more is left, in tokens. */
+/** Output tokens with which a call starts at once, even if it asks for more. */
 const sufficientOutput = 8_192;
 
 /** The reserves of a run without calls. */
@@ -47,8 +47,8 @@ export function hold(reserves: Reserves, { tokens, usd }: Reserve): () => void {
 }
 
 /**
- * The output tokens that a call may have within what is left of each limit; null if it must wait until calls in progress have ended. A call
- * that no other shares the rest with gets it all, but never less than `minOutput`, so it alone can exceed a limit: by its input and that.
+ * The output tokens that a call may have within what is left of each limit; null if it must wait until calls in progress have ended. If no
+ * other call is in progress, it gets all that is left, and at least `minOutput`: only such a call can exceed a limit, by its input and `minOutput`.
  */
 export function grantOutput(need: Need, remainders: Remainder[]): number | null {
   let output = Number.POSITIVE_INFINITY;

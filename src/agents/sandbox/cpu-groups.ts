@@ -5,8 +5,9 @@ import { makeGroup, newName, prepareParents } from "./group-folders.ts";
 import { readText } from "./kernel-files.ts";
 
 /**
- * Weights of control groups in the same parent: Linux divides CPU time in proportion to them. In the unit of version 1 (`cpu.shares`), where any
- * other group has 1,024, and so has each kernel session (`setsid`) of processes without a group. The service has the highest, because it uses little.
+ * CPU weights of control groups: Linux divides CPU time between the groups in a parent in proportion to them. They are `cpu.shares` of version 1,
+ * where 1,024 is the weight of any other group, and of each kernel session (`setsid`) of processes without a group. The service
+ * has the highest, because it uses little.
  */
 export const cpuWeights = { service: 8192, session: 1024, sessionInProgress: 512 };
 

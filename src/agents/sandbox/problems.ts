@@ -39,7 +39,7 @@ type Machine = {
   isUsernsDisabled: boolean;
 };
 
-/** Reads it from /proc. Elsewhere than on Linux, there is none. */
+/** Reads these facts from /proc, which only Linux has. */
 function readMachine(): Machine {
   const mountPoints = readText("/proc/self/mountinfo")
     .split("\n")

@@ -39,7 +39,7 @@ export async function openWorkspace(folder: string, bytes: number): Promise<Open
     problem,
     [Symbol.asyncDispose]: async () => {},
   });
-  // Less than the machine's in a container or a unit with a limit.
+  // A container or a systemd unit may have less memory than the machine.
   const free = Math.min(process.availableMemory(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
   if (free < reserveFactor * bytes) {
     const mib = (size: number) => `${Math.floor(size / 1024 ** 2)} MiB`;
@@ -86,7 +86,7 @@ async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string> {
   return line || "the namespace could not be created";
 }
 
-/** Finds out how a workspace of this size is limited here. Resolves to null if by a file system, or to the reason why not. */
+/** Why a workspace of this size can't be a file system of its own on this machine; null if it can. */
 export async function testWorkspace(bytes: number): Promise<string | null> {
   const folder = mkdtempSync(join(tmpdir(), "evald-workspace-"));
   try {

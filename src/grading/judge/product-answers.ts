@@ -55,7 +55,7 @@ function saysFailure(text: string): boolean {
     const status = Number(fields.get(name));
     return status >= 400 && status < 600;
   });
-  // A code alone may be one for a person, such as a coupon.
+  // A code alone may be no error code, such as that of a coupon.
   const hasMessage = ["message", "msg", "errmsg", "detail", "title", "reason"].some((name) =>
     isFilled(fields.get(name)),
   );
@@ -99,7 +99,7 @@ export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
     return call?.tool === "http_request" ? call.input : undefined;
   };
 
-  /** A page that nobody sent anything to shows what it shows everyone. */
+  /** Before the agent has sent the product anything, a page shows what it shows everyone. */
   const isPageForEveryone = (http: Http) =>
     isRead(http) &&
     /html|markdown/i.test(http.contentType ?? "") &&
@@ -119,7 +119,7 @@ export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
     return [{ http, text, values: valuesOf(text) }];
   });
   const deletions = requests.filter(isSuccess).flatMap((http) => findDeletion(http, inputOf(http)) ?? []);
-  /** What the agent had sent when it got an answer, such as the host and the version of the API, isn't what the answer made. */
+  /** Words that the agent sent before an answer, such as the host and the version of the API: they name nothing that the answer made. */
   const sentBefore = ({ seq }: Http) =>
     wordsOf(requests.filter((http) => http.seq <= seq).flatMap(({ url, sent = "" }) => [url, sent]));
   /** Whether a later request deleted what an answer made: it names a new value of the answer. */

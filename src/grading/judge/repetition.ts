@@ -1,6 +1,6 @@
 import { decodeEntities } from "../../agents/entities.ts";
 
-/** Upper bounds of the work for one text: its decoded forms, how often each is decoded again, and the words that one is joined from. */
+/** Limits of the work for one text: the number of its decoded forms, of rounds of decoding, and of words that it may be joined from. */
 const maxForms = 24;
 const maxRounds = 3;
 const maxPieces = 5;
@@ -74,7 +74,7 @@ function sourceOf(text: string): Source {
 const minContainedChars = 4;
 const reverse = (text: string) => [...text].reverse().join("");
 
-/** Whether a word is one of a set, or several of two or more characters in a row. */
+/** Whether a word is in a set, or is joined from words in it that have two or more characters. */
 function isJoined(word: string, words: Set<string>, pieces = maxPieces): boolean {
   if (words.has(word)) return true;
   if (pieces === 1) return false;
@@ -84,8 +84,8 @@ function isJoined(word: string, words: Set<string>, pieces = maxPieces): boolean
 }
 
 /**
- * Whether a token can be derived from texts: it is in one of them, or it is joined from their words, in any encoding, case or order of its
- * letters. Short tokens must be whole words there.
+ * Whether a token can be derived from texts, in any encoding and case: it is in one of them, forwards or backwards, or is joined from their
+ * words. Short tokens must be whole words there.
  */
 export function repeats(token: string, texts: string[]): boolean {
   const all = texts.map(sourceOf);

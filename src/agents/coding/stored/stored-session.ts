@@ -1,5 +1,5 @@
 import type { AgentEvent } from "../../agent.ts";
-import { type Fields, list, object, parseObject, text } from "../../fields.ts";
+import { type Fields, isObject, list, object, parseObject, text } from "../../fields.ts";
 import { parseClaudeLine } from "../streams/claude.ts";
 import { parseCopilotLine } from "../streams/copilot.ts";
 import { parseOpencodeLine } from "../streams/opencode.ts";
@@ -44,7 +44,7 @@ const parseStoredOpencode = (lines: Fields[]): AgentEvent[] =>
 const formats: StoredFormat[] = [
   {
     agent: "Codex",
-    isOwn: ({ type, payload }) => type === "session_meta" && object(payload) === payload,
+    isOwn: ({ type, payload }) => type === "session_meta" && isObject(payload),
     versionOf: ({ payload }) => object(payload).cli_version,
     parse: parseStoredCodex,
   },
@@ -78,7 +78,7 @@ const formats: StoredFormat[] = [
       (type === "user" || type === "assistant") &&
       typeof uuid === "string" &&
       typeof sessionId === "string" &&
-      object(message) === message,
+      isObject(message),
     versionOf: ({ version }) => version,
     parse: parseStoredClaude,
   },
