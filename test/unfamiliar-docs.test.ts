@@ -818,10 +818,16 @@ test("what is written out beside a parameter of a path belongs to the path", asy
     servers: [{ url: "https://api.gates.dev" }],
     paths: { "/gates/{id}": { get: {} }, "/gates/{id}:open": { post: {} }, "/plans/{name}.{format}": { get: {} } },
   });
-  const right = ["POST /gates/g_1:open", "POST /gates/GATE_ID:open", "GET /gates/g:1", "GET /plans/a.svg"];
+  const right = [
+    "GET /gates/GATE_ID",
+    "POST /gates/g_1:open",
+    "POST /gates/GATE_ID:open",
+    "GET /gates/g:1",
+    "GET /plans/a.svg",
+  ];
   const wrong = ["POST /gates/g_1", "POST /gates/g_1:close", "GET /plans/a"];
   const samples = [...right, ...wrong].map((call) => {
-    const [method, path] = call.split(" ");
+    const [method, path] = call.replace("GATE_ID", "{id}").split(" ");
     return `\`\`\`sh\ncurl -X ${method} https://api.gates.dev${path}\n\`\`\`\n`;
   });
   const body = `# Open a gate\n\n${prose}\n\n[API](/openapi.json)\n\n${samples.join("\n")}`;

@@ -167,7 +167,7 @@ function matches(template: string, path: string): boolean {
 function matchesPart(template: string, part: string): boolean {
   const fixedParts = template.split(parameterInPath);
   if (fixedParts.length === 1) return part === template;
-  return part === unknownPart || new RegExp(`^${fixedParts.map(RegExp.escape).join(".+")}$`, "s").test(part);
+  return new RegExp(`^${fixedParts.map(RegExp.escape).join(".+")}$`, "s").test(part);
 }
 
 const quoteNames = (names: string[]) => names.map((name) => `“${name}”`).join(", ");
