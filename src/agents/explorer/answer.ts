@@ -8,7 +8,7 @@ export const minReportedShare = 0.4;
 /** Merit from which a section clearly answers the goal, and the shares of the goal that it contains and that its headings name at least. */
 const minOfClear = { merit: 1.2, inText: 0.7, inHeadings: 0.1 };
 /** The probability from which an answer is likely. */
-const minProbability = 0.7;
+export const minProbability = 0.7;
 /**
  * What speaks for the nearest section, as the logarithm of the odds that its page answers the goal: a logistic regression over the goals in
  * tuning.json, held-out.json, field.json, unseen.json, fourth.json and fifth.json. At `minProbability`, 92% were right of those left out of it.

@@ -1,4 +1,4 @@
-import { type Answer, findAnswer, minReportedShare } from "./answer.ts";
+import { type Answer, findAnswer, minProbability, minReportedShare } from "./answer.ts";
 import { goalPartsOf, type Term, toTerms } from "./goal.ts";
 import { clicksTo } from "./link-graph.ts";
 import {
@@ -103,8 +103,8 @@ export async function* conclude(session: Session, index: SectionIndex, ended: Se
 }
 
 /**
- * How well a section fits the goal, 0 to 1: by its words, its headings and its meaning. Nothing of it depends on other pages, so that it never
- * rises because something was removed there.
+ * How well a section fits the goal, 0 to 1: by its words, its headings and its meaning. Nothing of it depends on other pages, so that it doesn't
+ * rise because something was removed there.
  */
 function fitOf({ share, headingShare }: Match["withoutRarity"], similarity: number): number {
   const sum =
@@ -116,9 +116,9 @@ function fitOf({ share, headingShare }: Match["withoutRarity"], similarity: numb
 
 /**
  * The best fit of all sections of prose, or of those that answer the parts of the goal together; those of pages without a sample fit less. The
- * nearest section can fit less, because its rank depends on more.
+ * nearest section can fit less, because its rank depends on more. A likely answer fits as well as it is probable at least.
  */
-function bestFit({ all, sections }: Answer, pages: ReadPage[], index: SectionIndex): number {
+function bestFit({ state, all, sections }: Answer, pages: ReadPage[], index: SectionIndex): number {
   const sampled = new Set(pages.flatMap(({ url, samples }) => (samples.length > 0 ? [url] : [])));
   const fits = all.flatMap(({ withoutRarity, ownSimilarity, section }) =>
     section.kind === "prose"
@@ -128,7 +128,8 @@ function bestFit({ all, sections }: Answer, pages: ReadPage[], index: SectionInd
   // Only sections with a sample answer a part.
   const nearest = Math.max(0, ...sections.map(({ ownSimilarity }) => ownSimilarity));
   const joined = sections.length > 1 ? fitOf(joinedShares(sections, index), nearest) : 0;
-  return round(fits.reduce((best, fit) => Math.max(best, fit), joined));
+  const leastFit = Math.max(joined, state === "likely" ? minProbability : 0);
+  return round(fits.reduce((best, fit) => Math.max(best, fit), leastFit));
 }
 
 function clicksToPage({ graph, task, pages, surveyed }: Session, url: string): number | null {
