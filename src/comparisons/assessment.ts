@@ -11,8 +11,8 @@ export type ComparisonOptions = {
 };
 
 /**
- * Whether sides can be compared and, for two sides, whether the later one is better. Used for reports, evaluations,
- * prompts and gates. `reportDifferences`: those between the compared reports; only if there are none, those between all graded runs of the sides count.
+ * Whether sides can be compared and, for two sides, whether the later one is better. Used for reports, evaluations, prompts and gates.
+ * `reportDifferences`: the differences between the compared reports. If there are none, the differences between all graded runs of the sides count.
  */
 export function assessSides(
   sides: Side[],

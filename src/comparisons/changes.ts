@@ -15,9 +15,10 @@ export type ScorePoint = { evalRequestId: string; slug: string; score: number; r
 export type Point = ScorePoint & { scores: number[] };
 
 /**
- * The newest change of a prompt's scores: of the last two evaluations, else the newest change of their level, as in trends; without either,
- * the verdict on the last two evaluations. It compares all runs of both windows. `at`: of the first report after it. `slugs`: the last report
- * before and the first after it. `low`, `high`: 95% interval of `delta`; null: exact.
+ * The newest change of a prompt's scores. If the last two evaluations differ clearly, it is their difference; else it is the newest change of the
+ * level of scores, as in trends. Without either, it is the verdict on the last two evaluations. It compares all runs of both windows.
+ * `at`: the time of the first report after the change. `slugs`: the last report before the change and the first one after it. `low`, `high`: 95%
+ * interval of `delta`; null: it is exact.
  */
 export type LatestChange = {
   verdict: NonNullable<Comparison["verdict"]>;
@@ -29,7 +30,9 @@ export type LatestChange = {
   before: ChangeWindow;
   after: ChangeWindow;
 };
-/** Evaluations on one side of a change, oldest first. `mean`: of the dimensions that are compared, so that the means differ by `delta`. */
+/**
+ * Evaluations on one side of a change, oldest first. `mean`: the mean of the compared dimensions, so that the means of both sides differ by `delta`.
+ */
 export type ChangeWindow = { mean: number; evaluations: ScorePoint[] };
 
 /** The change between two windows of evaluations, oldest first; null: a window is empty, or there is no verdict. */
@@ -59,7 +62,7 @@ export const isClear = (change: LatestChange | null): boolean =>
 /** An evaluation without the scores of its runs. */
 export const toScorePoint = ({ scores: _, ...point }: Point): ScorePoint => point;
 
-/** The last change of each prompt, because comparing is slow. `basis`: the runs that it is computed from. */
+/** Remembers the last change of each prompt, because comparing is slow. `basis`: the runs that it is computed from. */
 const lastChanges = perContext(() => new Map<string, { basis: string; change: LatestChange | null }>());
 
 /** The newest change of a prompt's scores; null: not enough runs. `points`: oldest first. */
@@ -110,7 +113,10 @@ function lastEvaluationChange(points: Point[], compare: Compare): LatestChange |
   return compare([before], [after]);
 }
 
-/** Compares the evaluations from the last change on with those between it and the change before. `changes`: indices of the first points after each. */
+/**
+ * Compares the evaluations after the last change with the evaluations between the last two changes. `changes`: for each change, the index of the
+ * first point after it.
+ */
 function compareLastLevels(points: Point[], changes: number[], compare: Compare): LatestChange | null {
   const last = changes.at(-1);
   if (last === undefined) return null;
@@ -118,12 +124,12 @@ function compareLastLevels(points: Point[], changes: number[], compare: Compare)
   return compare(points.slice(beforeLast, last), points.slice(last));
 }
 
-/** The newest change of an agent whose runs on the same docs don't differ: there, two evaluations of one run each show a change. */
+/** The newest change of an agent whose runs on the same docs don't differ. For such an agent, two evaluations with one run each show a change. */
 function lastExactChange(points: Point[], compare: Compare): LatestChange | null {
   const changes = points.flatMap((point, i) => {
     const previous = points[i - 1];
-    // Comparing is slow, so it is left out for nearly equal scores. Only half the threshold, because a comparison can leave out a dimension and
-    // find a larger difference than that of the scores.
+    // Comparing is slow, so it is left out for nearly equal scores. The limit is half the threshold, because a comparison can leave out a dimension
+    // and then find a larger difference than the scores have.
     if (!previous || Math.abs(point.score - previous.score) < threshold / 2) return [];
     return isClear(compare([previous], [point])) ? [i] : [];
   });
@@ -133,6 +139,6 @@ function lastExactChange(points: Point[], compare: Compare): LatestChange | null
 /** The indices of the first points after each change of the level of the scores. */
 function levelChangesOf(points: Point[]): number[] {
   const scores = points.flatMap((point, pointIndex) => point.scores.map((score) => ({ score, pointIndex })));
-  // If runs of one evaluation are on both sides, it counts as after the change, unless it is the first one.
+  // If an evaluation has runs on both sides of a change, it counts as after the change, unless it is the first evaluation.
   return changePoints(scores.map(({ score }) => score)).map(({ index }) => Math.max(1, scores[index]?.pointIndex ?? 1));
 }

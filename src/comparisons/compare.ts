@@ -52,7 +52,10 @@ export function compareSides(
   return compare(ctx, { ...before, runs }, after, options);
 }
 
-/** Compares the runs of the evaluations `headIds` with those of `evalRequestIds` and the runs `runIds`. `keeps`: which runs count; default: all. */
+/**
+ * Compares the runs of the evaluations `headIds` with a base: the evaluations `evalRequestIds` and the runs `runIds`. `keeps`: which runs count;
+ * default: all.
+ */
 export function compareEvals(
   ctx: Context,
   org: OrgId,

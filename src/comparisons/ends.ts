@@ -33,8 +33,8 @@ export const EndsEvidence = Type.Object(
 export type EndsEvidence = Static<typeof EndsEvidence>;
 
 /**
- * Tests how the runs of each pair ended; null if a side has no valid run. The `p` values are exact. `successP`: that both sides reached the goal
- * equally often, two-sided; null: goal not tested.
+ * Tests how the runs of each pair ended; null if a side has no valid run. The `p` values are exact. `successP`: the two-sided p value of the
+ * hypothesis that both sides reached the goal equally often; null: the goal was not tested.
  */
 export function testEnds(pairs: Pair[]): { ends: EndsEvidence; successP: number | null } | null {
   const strata = pairs.map(({ before, after }) => ({ a: endsOf(before), b: endsOf(after) }));
@@ -67,11 +67,13 @@ function endsOf(runs: SideRun[]): Ends {
   return { n: ends.length, met: count("met"), unfinished: count("unfinished") };
 }
 
-/** Two-sided p that both sides reached the goal equally often. */
+/** The two-sided p value of the hypothesis that both sides reached the goal equally often. */
 const twoSidedPOf = (strata: { a: Ends; b: Ends }[]): number =>
   stratifiedFisherTest(strata.map(({ a, b }) => ({ a: { k: a.met, n: a.n }, b: { k: b.met, n: b.n } }))).p;
 
-/** The reasons for a regression other than the scores, at half the level: the two-sided test of the scores uses the other half for those that fell. */
+/**
+ * The reasons for a regression other than the scores. Their level is halved, because the other half goes to scores that fell, in the two-sided test.
+ */
 export function worseEnds({ success, unfinished, p }: EndsEvidence, level: number): ("success" | "unfinished")[] {
   if (p >= level / 2) return [];
   return [

@@ -9,7 +9,10 @@ export type ComparedFriction = Pick<FrictionPoint, "fingerprint" | "severity" | 
 /** The friction points of some reports, each with the ID or slug of its report. */
 type FrictionGroup<T extends ComparedFriction> = { points: { point: T; report: string }[] };
 
-/** The friction points of all groups without duplicates, each as the last group has it, with the reports of each group that contain it. */
+/**
+ * The friction points of all groups, without duplicates. If several groups have a point, the last one decides its fields. `seenIn`: for each group,
+ * the reports that contain it.
+ */
 export function mergeFriction<T extends ComparedFriction>(groups: FrictionGroup<T>[]): (T & { seenIn: string[][] })[] {
   const allPoints = groups.flatMap(({ points }, group) => points.map((each) => ({ ...each, group })));
   return [...Map.groupBy(allPoints, ({ point }) => point.fingerprint).values()].map((points) => {
@@ -21,7 +24,7 @@ export function mergeFriction<T extends ComparedFriction>(groups: FrictionGroup<
   });
 }
 
-/** Compares friction points for sorting: the most severe first, then those of the most reports. */
+/** Compares friction points for sorting: the most severe first, then the ones in the most reports. */
 export const bySeverity = <T extends ComparedFriction & { seenIn: string[][] }>(a: T, b: T): number =>
   severities.indexOf(a.severity) - severities.indexOf(b.severity) || b.seenIn.flat().length - a.seenIn.flat().length;
 

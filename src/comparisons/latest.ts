@@ -14,8 +14,8 @@ import { isClear, type LatestChange, newestChangeOf, type ScorePoint, toScorePoi
 const maxReportsRead = 60;
 const maxPoints = 20;
 /**
- * The latest results of a prompt: those of its newest report, the evaluations with the same agent, model and methodology,
- * oldest first, and the change since the previous one.
+ * The latest results of a prompt, by its newest report: the evaluations with the same agent, model and methodology, oldest first, and the newest
+ * change of the scores.
  */
 export type LatestResults = {
   slug: string;
@@ -32,9 +32,9 @@ export type LatestResults = {
 };
 
 /**
- * What shows whether an evaluation is better than before: its report beside that of the evaluation before it, by slugs. If both have too few runs
- * for a verdict and the evaluation came with or after the newest clear change, that change with all of its evaluations. null: the evaluation is not
- * among the points, or none is before it.
+ * What to look at to see whether an evaluation is better than before. Usually this is its report and the report of the evaluation before it, by
+ * slugs. If both have too few runs for a verdict and the evaluation came with or after the newest clear change, it is that change. null: the
+ * evaluation is not among the points, or is the first of them.
  */
 export function findComparison(
   latest: LatestResults | null,
@@ -56,7 +56,7 @@ export function findLatestResults(ctx: Context, org: OrgId, promptId: string): L
   const published = listPublished(ctx, org, promptId, maxReportsRead, { batchSize: maxReportsRead });
   const [newest] = published;
   if (!newest) return null;
-  // Of several agents, the first one of the prompt.
+  // If the prompt has several agents, its first agent counts.
   const isFirst = (run: PublishedRun) => run.evalRequestId === newest.evalRequestId && run.agentIndex === 0;
   const latestRun = published.find(isFirst) ?? newest;
   const { slug, agent, model, score, scope, grade, outcome, createdAt, methodology } = latestRun;

@@ -17,8 +17,8 @@ export type Pair = { prompt: string; before: SideRun[]; after: SideRun[] };
 export type Sample = { prompt: string; before: number[]; after: number[] };
 
 /**
- * Whether the mean of samples changed. `design`: what was exchanged at random for p. `withinP`: p of exchanging runs within each prompt, which says
- * nothing about whether the prompts agree. `before`, `after`: means.
+ * Whether the mean of samples changed. `design`: what was exchanged at random to get p. `withinP`: the p value of exchanging runs within each prompt.
+ * It says nothing about whether the prompts agree. `before`, `after`: the means.
  */
 export type MeanTest = PermutationResult & {
   design: "runs" | "runs and prompts" | "prompts";
@@ -38,7 +38,7 @@ export function pairsOf(before: SideRun[], after: SideRun[]): Pair[] {
   });
 }
 
-/** The runs without equal repeats of an agent that always does the same: for a test, they are one observation. */
+/** The runs without equal repeats of a deterministic agent. For a test, equal repeats are one observation. */
 export function withoutEqualRepeats(runs: SideRun[]): SideRun[] {
   const resultOf = ({ pairKey, report, failureCause }: SideRun) =>
     [pairKey, failureCause, report?.outcome, report?.score].join(" ");
@@ -55,12 +55,13 @@ export function samplesOf(pairs: Pair[], read: (run: SideRun) => number | null):
 }
 
 /**
- * Tests whether the mean changed. Each prompt counts equally, and so does each set of template arguments within its prompt. The design depends on
- * the number of prompts:
+ * Tests whether the mean changed. Each prompt counts equally, and so does each set of template arguments within its prompt. The design depends on the
+ * number of prompts:
  * - One: its runs are exchanged between the sides.
  * - Enough for a sign-flip test (6 at 5 %): the signs of their differences are flipped.
- * - Between: p is the larger of two. Exchanging runs within each prompt tests whether anything changed, Student's t test of the differences of the
- *   prompts whether they agree. With the first alone, a change that all runs of one prompt share would count once per run.
+ * - A number in between: p is the larger of two p values. The first exchanges runs within each prompt and tests whether anything changed. The second
+ *   is Student's t test of the prompts' differences and tests whether the prompts agree. With the first alone, a change that all runs of one prompt
+ *   share would count once per run.
  */
 export function testSamples(samples: Sample[], level: number): MeanTest {
   const byPrompt = [...Map.groupBy(samples, ({ prompt }) => prompt).values()];
@@ -87,8 +88,8 @@ export function testSamples(samples: Sample[], level: number): MeanTest {
 const goalName = "Goal achievement";
 
 /**
- * Pairs in which an unclear goal counts as far as it was proven: unclear parts count as unmet, and the score is at most
- * that of a missed goal. Without this, a single unclear run would exclude the goal from the whole comparison.
+ * Counts an unclear goal as far as it was proven. Its unclear parts count as unmet, and the score is at most the score of a missed goal. Without
+ * this, a single unclear run would exclude the goal from the whole comparison.
  */
 export function countUnprovenAsUnmet(pairs: Pair[]): Pair[] {
   const goals = pairs
@@ -115,8 +116,8 @@ export function countUnprovenAsUnmet(pairs: Pair[]): Pair[] {
 const recoveryName = "Error recovery";
 
 /**
- * The dimensions that every scored run has, if they differ between runs; null if all have the same, so that the scores can be compared. Runs
- * without errors are compared with others as they are.
+ * The dimensions that every scored run has. null: all runs have the same ones, so that their scores can be compared. Only some runs have errors, so
+ * error recovery doesn't count as a difference.
  */
 export function commonDimensions(runs: SideRun[]): string[] | null {
   const namesOfRuns = runs

@@ -91,7 +91,7 @@ export function compareReports(
   };
 }
 
-/** One side for each agent of an evaluation, whose runs with other agents don't count. By evaluation, the oldest first, then by agent. */
+/** One side for each agent of each evaluation, with only the runs of that agent. Sorted by evaluation, oldest first, then by agent. */
 function sidesOf(ctx: Context, org: OrgId, reports: Report[]) {
   const agents = reports.map(({ run, agent }) => ({
     evalRequestId: run.evalRequestId,

@@ -39,9 +39,9 @@ const softAlpha = 0.2;
 export type Side = { name: string; unfinished: number; runs: SideRun[] };
 
 /**
- * Decides the verdict by rules in order; the first that applies wins. `differences`: why the sides are not comparable. `level`: the p below
- * which a change is significant, lower with repeated looks. Scores are tested two-sided at the level, success and unfinished runs one-sided at half
- * of it, so at most `level` of the verdicts are false regressions.
+ * Decides the verdict by rules in order; the first that applies wins. `differences`: why the sides are not comparable. `level`: the p below which a
+ * change is significant, lower with repeated looks. Scores are tested two-sided at the level. Success and unfinished runs are tested one-sided at
+ * half of it. So at most `level` of the verdicts are false regressions.
  */
 export function decideVerdict(
   before: Side,
@@ -134,7 +134,7 @@ function verdictOfScores({ before, after, pairs, level, isDeterministic }: Score
     method: methodOf(score, level) + (names ? `; on the dimensions common to all runs: ${names.join(", ")}` : ""),
     seed: score.seed,
     score: { ...means, without: listLeftOut(countedPairs, names) },
-    // People check the arithmetic of a table.
+    // The difference of the rounded means is shown, because people check the arithmetic of a table.
     delta: { ...rounded(score.delta, 1), value: round(means.after - means.before, 1) },
     p: roundP(score.p),
     smallestP: roundP(score.smallest),
