@@ -47,7 +47,7 @@ export function copyFromBackup(path: string, to: string): Manifest {
     let end = Buffer.alloc(0);
     let size = 0;
     for (const piece of readPieces(path)) {
-      // What may be the manifest and the checksum is held back until more follows.
+      // The last bytes may be the manifest and the checksum, so they are held back until more follows.
       const pending = Buffer.concat([end, piece]);
       const ready = pending.subarray(0, Math.max(0, pending.length - maxEndBytes));
       end = Buffer.from(pending.subarray(ready.length));

@@ -9,15 +9,16 @@ export type Commit = <T>(work: (tx: Tx) => T) => Promise<T>;
 type PendingWork = { work: (tx: Tx) => unknown; resolve: (value: unknown) => void; reject: (error: unknown) => void };
 
 /**
- * A caller that was alone in its turn of the event loop is probably alone in the next one too. For this long, it is committed at once: waiting for the
- * end of the turn would make it a tenth slower. A commit to a slow disk takes longer than this, so there all callers wait and share.
+ * A caller that was alone in its turn of the event loop is probably alone in the next one too. So for this long, callers are committed at once,
+ * because waiting for the end of the turn would make a commit a tenth slower. A commit to a slow disk takes longer than this, so there all callers
+ * wait and share.
  */
 const aloneMs = 2;
 
 /**
- * Group commit: all callers of one turn of the event loop share one transaction, so that many wait for one disk write instead of one each. The
- * `work` of each has a savepoint of its own, so a throw rolls back only that. A failed commit fails all. While another process is writing, they wait
- * up to 5 seconds without blocking this thread.
+ * Group commit: all callers of one turn of the event loop share one transaction, and so wait for one disk write together. The `work` of each caller
+ * has its own savepoint, so an error rolls back only that work. A failed commit fails all callers. While another process is writing, they wait up to
+ * 5 seconds without blocking this thread.
  */
 export function createCommit(db: Db): Commit {
   let pending: PendingWork[] = [];

@@ -45,7 +45,7 @@ function writeRefusal(folder: string): string | null {
   try {
     const file = openSync(path, "w", 0o600);
     try {
-      // At a position, as SQLite writes: it gets the same answer.
+      // SQLite also writes at a position, so this write gets the same answer.
       writeSync(file, new Uint8Array(probeBytes), 0, probeBytes, 0);
     } finally {
       closeSync(file);

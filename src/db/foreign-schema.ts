@@ -3,7 +3,7 @@ import { closeDb, openDb, readMigrations } from "./open.ts";
 
 type SchemaEntry = { type: string; name: string; sql: string | null };
 
-// Without the statistics of the planner, which SQLite adds and removes itself.
+// The statistics of the planner are left out, because SQLite adds and removes them itself.
 const selectSchema =
   "select type, name, sql from sqlite_schema where not (type = 'table' and name in ('sqlite_stat1', 'sqlite_stat4'))";
 

@@ -9,7 +9,7 @@ type Identity = { path: string; device: number; inode: number };
 type OpenFiles = {
   files: Identity[];
   folder: string;
-  /** The modification time of the folder with which the files need no further check, epoch ms; null: check them. */
+  /** While the folder has this modification time, the files need no further check. Epoch ms; null: check them. */
   provenAt: number | null;
   /** When the files were last checked, by the monotonic clock. */
   checkedAt: number;
@@ -61,7 +61,10 @@ export function checkFiles(client: Database): void {
   open.provenAt = isTickOver ? changedAt : null;
 }
 
-/** The current time by the clock of the disk, epoch ms: that of the last write of the files, since a check follows a commit, which writes one. */
+/**
+ * The current time by the clock of the disk, epoch ms. A check follows a commit, which writes a file, so the time of the last write is the current
+ * one.
+ */
 const diskNow = ({ files }: OpenFiles): number => Math.max(...files.map(({ path }) => statOf(path)?.mtimeMs ?? 0));
 
 /** Moves the rows of a deleted WAL, which is still open, into the database, unless either file was replaced. Returns whether it did. */

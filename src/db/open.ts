@@ -78,7 +78,7 @@ export function openReader(path: string): Db {
   return hideDeletedRows(drizzle({ client }));
 }
 
-/** Analyzes (0x02) those of all tables (0x10000) that have grown tenfold or have an index without statistics. */
+/** Of all tables (0x10000), analyzes (0x02) the ones that have grown tenfold or have an index without statistics. */
 export const optimizePragma = "pragma optimize(0x10002)";
 
 /** A migration as drizzle reads it. `folderMillis`: when it was made, epoch ms. */
@@ -91,7 +91,7 @@ export const readMigrations = (): Migration[] => (migrationFiles ??= readMigrati
 /** A migration that a database has. `createdAt`: when it was made, epoch ms. */
 export type AppliedMigration = { hash: string; createdAt: number };
 
-/** Whether this version can use a database with these migrations. `unknown`: it was not made by a release of evald. */
+/** Whether this version can use a database with these migrations. `unknown`: no release of evald made the database. */
 export function originOf(applied: AppliedMigration[], migrations = readMigrations()): "known" | "newer" | "unknown" {
   const latest = Math.max(...migrations.map(({ folderMillis }) => folderMillis));
   if (applied.some(({ createdAt }) => createdAt > latest)) return "newer";
@@ -174,8 +174,8 @@ function makeFolder(dataDir: string): void {
 }
 
 /**
- * Makes the files of a database readable only for this user, before SQLite writes to them. SQLite creates the others with the mode of
- * the database. Opens no existing file: closing one releases all locks of this process on it.
+ * Makes the files of a database readable only for this user, before SQLite writes to them. SQLite creates the other files with the mode of the
+ * database. An existing file is not opened, because closing it would release all locks of this process on it.
  */
 function makePrivate(path: string): void {
   try {

@@ -65,7 +65,10 @@ function compile({ stmt, query, fields, joinsNotNullableMap }: DrizzleStatement)
   };
 }
 
-/** A parameter as a function of the values of placeholders. Drizzle wraps one that is stored in a column, which encodes it, but none in a condition. */
+/**
+ * A parameter as a function of the values of placeholders. Drizzle wraps a parameter that is stored in a column, so that the column encodes it. It
+ * doesn't wrap parameters in conditions.
+ */
 function toParameter(param: unknown): (values: PlaceholderValues) => unknown {
   if (is(param, Placeholder)) return toValue(param.name);
   if (!is(param, Param) || !is(param.value, Placeholder)) return () => param;
@@ -142,5 +145,5 @@ function decoderOf(field: Field["field"]): Decoder {
 export const bound = (name: string): SQL & Placeholder =>
   sql`(select ${sql.placeholder(name)})` as SQL as SQL & Placeholder;
 
-/** A number in the text of such a query: Drizzle makes a parameter of a plain one. */
+/** A number in the text of such a query. Drizzle would turn a plain number into a parameter. */
 export const literal = (value: number): SQL & Placeholder => sql.raw(String(value)) as SQL as SQL & Placeholder;

@@ -52,5 +52,5 @@ export const hasPausedSchedules = (db: Db, org: string): boolean =>
 export const timeZoneOf = (db: Db, org: string): string =>
   db.select({ zone: orgs.timeZone }).from(orgs).where(eq(orgs.id, org)).get()?.zone ?? "UTC";
 
-/** What a condition has before a column: a plus, with which SQLite doesn't use the index of the column, unless it may. */
+/** The prefix of a column in a condition. With a plus, SQLite doesn't use the index of the column. */
 export const plusUnless = (mayUseIndex: boolean): SQL => (mayUseIndex ? sql`` : sql`+`);

@@ -54,7 +54,7 @@ const deleteEventBatch = statement((db) => {
   return db.delete(sessionEvents).where(inArray(sql`rowid`, batch)).returning({ seq: sessionEvents.seq });
 });
 
-/** The first run after another one, made before the ID `end`, that still has events. */
+/** The first run between the IDs `after` and `end` that still has events. */
 const nextRunWithEvents = statement((db) =>
   db
     .select({ run: min(sessionEvents.runId) })
@@ -69,7 +69,10 @@ const runCompletedBefore = statement((db) =>
     .where(and(eq(runs.id, sql.placeholder("run")), lt(runs.completedAt, sql.placeholder("before")))),
 );
 
-/** Deletes in batches, with pauses as long as the batches in between. `deleteBatch` returns its number of rows. Returns that of all. */
+/**
+ * Deletes in batches. After each batch it pauses for as long as the batch took. `deleteBatch` returns the number of rows that it deleted. Returns the
+ * total.
+ */
 async function deleteInBatches(db: Db, stop: AbortSignal, deleteBatch: (tx: Tx) => number): Promise<number> {
   let deleted = 0;
   while (!stop.aborted) {
@@ -203,8 +206,8 @@ function truncateWal({ db }: Resources): void {
 }
 
 /**
- * Database maintenance: deletes events of old sessions and expired rows, updates planner statistics, and truncates a long WAL.
- * `featureTasks`: those of features, which come first.
+ * Database maintenance: deletes events of old sessions and expired rows, updates planner statistics, and truncates a long WAL. `featureTasks`: the
+ * tasks of features, which come first.
  */
 export function createUpkeep(resources: Resources, featureTasks: ((stop: AbortSignal) => Promise<void>)[] = []) {
   const stopping = new AbortController();

@@ -12,8 +12,8 @@ export const actorKinds = ["person", "key", "trust", "operator", "service", "ano
 export type AuditChange = { field: string; before?: unknown; after?: unknown };
 
 /**
- * The audit log. Triggers refuse every update, except that names of what was erased are removed, and every deletion of an entry that is not
- * older than `audit_retention` says, while its organization exists. Names are those of the time of the entry, so there are no references.
+ * The audit log. Triggers refuse every update, except one that removes the name of something erased. While an organization exists, they also refuse
+ * to delete an entry that is newer than `audit_retention` says. Names are stored as they were at the time, so there are no references.
  */
 export const auditEntries = sqliteTable(
   "audit_entries",
@@ -45,7 +45,7 @@ export const auditEntries = sqliteTable(
   ],
 );
 
-/** Which audit entries may be deleted: those made before a time. One row, once any were. */
+/** Entries of the audit log that were made before this time may be deleted. There is one row, or none until entries are first deleted. */
 export const auditRetention = sqliteTable(
   "audit_retention",
   { id: integer().primaryKey(), deleteBefore: timestamp("delete_before").notNull() },

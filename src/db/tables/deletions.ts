@@ -10,8 +10,8 @@ export const deletionStatuses = ["pending", "erasing", "erased", "restored"] as 
 export type DeletionCounts = { prompts: number; runs: number; reports: number };
 
 /**
- * Deleted organizations, prompts and runs. A row outlives what it was about, without the name, so that a restored backup can be brought up
- * to date; hence it has no references.
+ * Deleted organizations, prompts and runs. A row is kept, without the name, after its subject was erased, so that a restored backup can be brought up
+ * to date. So it has no references.
  */
 export const deletions = sqliteTable(
   "deletions",

@@ -11,7 +11,10 @@ import { runs } from "./runs.ts";
 export const experimentStatuses = ["running", "completed", "stopped"] as const;
 export const stopReasons = ["budget", "cancelled"] as const;
 
-/** `explorer`: its runs differ, which they never may. `rate`: gates find more changes where there are none. `spread`: equal arms differ more. */
+/**
+ * `explorer`: runs of the explorer differ, which they never should. `rate`: gates find more changes where there are none. `spread`: equal arms differ
+ * more.
+ */
 export const drifts = ["explorer", "rate", "spread"] as const;
 
 /** Parts of a prompt's workspace that an arm can leave out. */

@@ -8,15 +8,16 @@ import { orgIdColumn } from "./orgs.ts";
 
 export const promptStatuses = ["active", "paused", "archived"] as const;
 /**
- * What becomes of scheduled evaluations that the service missed. `automatic`: the latest one runs if it is late by up to half of the time to
- * the next one, but 1 to 7 days; `skip`: none runs; `latest`: the latest one runs, however late; `window`: the latest one runs within some hours.
+ * What happens to scheduled evaluations that the service missed. `skip`: none runs. `latest`: the latest one runs, however late. `window`: the latest
+ * one runs if it is only some hours late. `automatic`: the latest one runs if it is late by up to half of the time to the next one. That limit is at
+ * least 1 day and at most 7 days.
  */
 export const catchUpPolicies = ["automatic", "skip", "latest", "window"] as const;
-/** What becomes of a scheduled evaluation while runs of the previous one are active. `queue`: one waits for their end. */
+/** What happens to a scheduled evaluation while runs of the previous one are active. `queue`: one waits for their end. */
 export const overlapPolicies = ["skip", "queue", "allow"] as const;
 /** An agent of a prompt that names several, or one with options. `model` null: the default. */
 export type PromptAgent = { agent: string; model: string | null; options?: AgentOptions };
-/** The lowest score with which a run succeeds whose goal was not tested, and the scope that it must have. */
+/** If its goal was not tested, a run succeeds with at least this score. The score must have this scope. */
 export type SuccessBar = { scope: Exclude<Scope, "goal">; minScore: number };
 /** A URL that a prompt adds to its provider's; unknown keys are kept and returned. */
 export type AdditionalUrl = { url: string; [key: string]: unknown };
@@ -26,7 +27,7 @@ export type AdditionalUrl = { url: string; [key: string]: unknown };
  * repeats words of the docs.
  */
 export type PromptBasis = { url: string; line: number; quote: string; digest: string; ownGoal: string | null };
-/** The run that read the page first when it no longer had the quote. */
+/** The first run that read the page after the quote was gone. */
 type PromptBasisChange = { runId: string; at: number };
 
 /** The place of a prompt in a version of a suite. */
@@ -86,7 +87,7 @@ export const prompts = sqliteTable(
     tags: json<string[]>("tags").notNull().default([]),
     /** Requests over REST supersede unfinished runs of the same preview unless they say otherwise. */
     supersedesByDefault: boolean("supersedes_by_default").notNull().default(false),
-    /** Scores with which runs succeed whose goal was not tested; null: none. */
+    /** The score with which a run succeeds if its goal was not tested; null: none. */
     successBar: json<SuccessBar>("success_bar"),
     isOnResultsPage: boolean("is_on_results_page").notNull().default(false),
     /** Labels of the workers that may run it. */

@@ -62,8 +62,8 @@ export type WaitingFor = {
 };
 
 /**
- * The runs of one evaluation. Triggers derive `status` from theirs: pending until one has started, running until all have ended, then the best
- * one among them.
+ * The runs of one evaluation. Triggers derive its `status` from the statuses of the runs: pending until one has started, running until all have
+ * ended, then the best one among them.
  */
 export const evalRequests = sqliteTable(
   "eval_requests",
@@ -104,7 +104,7 @@ export const evalCounts = sqliteTable(
   (table) => [primaryKey({ columns: [table.orgId, table.promptId, table.status] })],
 );
 
-/** Milliseconds that a run took; -1 if it has not ended. Without commas, which drizzle-kit splits indexes at. */
+/** Milliseconds that a run took; -1 if it has not ended. It contains no commas, because drizzle-kit splits indexes at them. */
 export const durationOf = ({ completedAt, startedAt }: { completedAt: AnySQLiteColumn; startedAt: AnySQLiteColumn }) =>
   sql<number>`case when ${completedAt} > ${startedAt} then ${completedAt} - ${startedAt} else -1 end`;
 
@@ -152,7 +152,7 @@ export const runs = sqliteTable(
     unique("runs_of_org").on(table.orgId, table.id),
     // Includes the prompt, so that SQLite skips the rows before a page, and those of deleted prompts, in the index alone.
     index("runs_newest").on(table.orgId, table.id, table.promptId),
-    // The index has what says how runs of a prompt ended, so that they are counted without reading them.
+    // The index has the columns that say how a run ended, so that the runs of a prompt are counted without reading them.
     index("runs_by_prompt").on(
       table.orgId,
       table.promptId,
@@ -169,7 +169,7 @@ export const runs = sqliteTable(
     index("runs_failed_newest")
       .on(table.id, table.failureCause, table.failureCode)
       .where(sql`${table.status} = 'failed'`),
-    // With what says whether a failure counts, so that the oldest and newest that do are found without reading runs.
+    // The index has the columns that say whether a failure counts, so that the oldest and newest such failures are found without reading runs.
     index("runs_failed")
       .on(table.orgId, table.promptId, table.agent, table.id, table.failureCause, table.urlMap, table.editsDigest)
       .where(sql`${table.status} = 'failed'`),
@@ -217,8 +217,8 @@ export const runs = sqliteTable(
 export const isLiveRun = sql`${runs.urlMap} = '{}' and ${runs.editsDigest} is null`;
 
 /**
- * How many live runs of a prompt and agent, created in an hour that starts at `from`, completed, and failed without being cancelled. Triggers
- * keep it up to date, so that the runs of a week are not counted one by one. There is no row for an hour without either.
+ * How many live runs of a prompt and agent, created in an hour that starts at `from`, completed, and how many failed without being cancelled.
+ * Triggers keep it up to date, so that the runs of a week are not counted one by one. An hour with neither has no row.
  */
 export const runHours = sqliteTable(
   "run_hours",

@@ -5,8 +5,8 @@ import { prompts } from "./prompts.ts";
 import { evalRequests } from "./runs.ts";
 
 /**
- * `missed`: the service was down; `skipped_overlap`: earlier runs were still active; `failed`: the runs could not be requested; `waiting`: for
- * the end of earlier runs, after which it gets one of the others.
+ * `missed`: the service was down. `skipped_overlap`: earlier runs were still active. `failed`: the runs could not be requested. `waiting`: it waits
+ * for the end of earlier runs, and then gets one of the other outcomes.
  */
 export const scheduleOutcomes = ["ran", "missed", "skipped_overlap", "failed", "waiting"] as const;
 

@@ -26,8 +26,8 @@ export const callPurposes = ["agent", "judge"] as const;
 const spendingTriggers = [...triggers, "regrade"] as const;
 
 /**
- * The same spending by what it was for, once per 15 minutes and once per day in UTC: a month of any time zone is a sum of whole days, and of
- * 15 minutes at both ends.
+ * The same spending by its purpose, once per 15 minutes and once per day in UTC. A month of any time zone is then a sum of whole days, and of
+ * 15-minute parts at both ends.
  */
 export const spendingDetails = sqliteTable(
   "spending_details",

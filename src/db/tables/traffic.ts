@@ -25,7 +25,7 @@ export const fieldTraffic = sqliteTable(
     /** The SHA-256 of the log, so that a log that is imported again counts once. */
     log: text().notNull(),
     reads: integer().notNull(),
-    /** Those of the reads that were answered with Markdown. */
+    /** Reads that were answered with Markdown. */
     markdown: integer().notNull(),
     /** Requests that were answered by 404 or 410. */
     missing: integer().notNull(),

@@ -71,7 +71,7 @@ export const pageMonths = sqliteTable(
     /** Runs that read it. */
     runs: integer().notNull(),
     reads: integer().notNull(),
-    /** Requests without a usable response, and those of them whose URL was guessed. */
+    /** Requests without a usable response, and how many of these had a guessed URL. */
     misses: integer().notNull(),
     guesses: integer().notNull(),
     /** Reads followed by a failure before the next page was read. */
