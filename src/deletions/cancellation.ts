@@ -21,8 +21,8 @@ function listRuns({ $client }: Db, deletion: DeletionRow, toSql: (ofDeletion: st
 }
 
 /**
- * Cancels the running runs of a prompt or an organization that is being deleted, which are few, in the transaction that hides it. Returns their
- * IDs; pass them to `stopEndedRuns` after the commit.
+ * Cancels the running runs of a prompt or an organization that is being deleted, in the transaction that hides it. There are only a few of them.
+ * Returns their IDs; pass them to `stopEndedRuns` after the commit.
  */
 export function cancelRunningRuns(ctx: Context, tx: Tx, deletion: DeletionRow): string[] {
   // Without `indexed by`, SQLite reads all jobs, or in `listUnfinished` all runs of the organization.

@@ -183,7 +183,10 @@ export function listDeletions({ db }: Context, org: OrgId, { limit, offset }: Pa
   return { items: rows.map(toDeletion), total };
 }
 
-/** Restores what was deleted: nothing of it was changed, except that its unfinished runs were cancelled. Throws not_found, and conflict if it is no longer possible. */
+/**
+ * Restores what was deleted. It is as it was, except that its unfinished runs were cancelled. Throws not_found, and conflict if it can no longer be
+ * restored.
+ */
 export async function restore(ctx: Context, org: OrgId, id: string): Promise<Deletion> {
   const rowBefore = getDeletionRow(ctx.db, org, id);
   // The loop may have cancelled only some of its unfinished runs by now.

@@ -1,7 +1,7 @@
 import type { Db } from "../db/open.ts";
 import { perConnection } from "../db/per-connection.ts";
 
-/** A table by the columns that say what its rows belong to. */
+/** A table, and the columns that say what its rows belong to. */
 type ErasableTable = { name: string; columns: Set<string>; isIndexedByOrg: boolean };
 
 /** Tables that store the deletions themselves, or outlive what was deleted. */

@@ -11,8 +11,8 @@ const turnMs = 5;
 type DeletionRow = typeof deletions.$inferSelect;
 
 /**
- * Erases what was deleted and can no longer be restored. It works in short turns, with pauses as long as them. A process that is killed goes on
- * at its next start. At the end the log of the database is truncated, which has copies of erased pages until then.
+ * Erases what was deleted and can no longer be restored. It works in short turns, with pauses as long as them. A process that is killed goes on at
+ * its next start. At the end it truncates the log of the database, which still has copies of erased pages.
  */
 export async function eraseDue(ctx: Context, stop: AbortSignal): Promise<void> {
   const isDue = or(eq(deletions.status, "erasing"), lte(deletions.erasesAt, ctx.provenTime.now()));

@@ -55,8 +55,8 @@ export async function forgetDeletedPeople({ db }: Context, stop: AbortSignal): P
 }
 
 /**
- * Removes former members of an organization from what it stores, by name and address, in short turns. This happens once they have been gone for
- * as many days as the organization keeps them, by a clock that can't be wrong, and not while a valid invitation lets them come back.
+ * Removes former members of an organization from what it stores, by name and address, in short turns. A member is forgotten after they have been gone
+ * for as many days as the organization keeps them, by a clock that can't be wrong. While a valid invitation lets them come back, they are kept.
  */
 export async function forgetFormerMembers(ctx: Context, stop: AbortSignal): Promise<void> {
   const { db } = ctx;

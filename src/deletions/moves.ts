@@ -12,8 +12,8 @@ import { mentions } from "../notifications/deleted.ts";
 import type { PromptRow } from "../prompts/prompt-check.ts";
 
 /**
- * Adds a prompt that holds one deleted run, so that everything about a run is hidden as that of a prompt is. It is never visible. Returns its
- * ID.
+ * Adds a prompt that holds one deleted run, so that the run is hidden in the same way as a deleted prompt. The added prompt is never visible. Returns
+ * its ID.
  */
 export function addHidingPrompt(ctx: Context, tx: Tx, { orgId }: PromptRow): string {
   const createdAt = ctx.now();
@@ -24,7 +24,7 @@ export function addHidingPrompt(ctx: Context, tx: Tx, { orgId }: PromptRow): str
   return id;
 }
 
-/** Moves a run with its report to another prompt, and its evaluation with what refers to it if no other run of it stays. */
+/** Moves a run with its report to another prompt. If no other run of its evaluation stays, the evaluation moves too, with what refers to it. */
 export function moveRun(tx: Tx, run: typeof runs.$inferSelect, promptId: string): void {
   const { orgId, evalRequestId, id } = run;
   tx.update(runs).set({ promptId }).where(eq(runs.id, id)).run();

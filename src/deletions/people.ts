@@ -115,7 +115,7 @@ export async function deletePerson(ctx: Context, personId: string): Promise<void
     const { name, email } = row;
     tx.insert(deletedPeople).values({ personId, name, email }).run();
     tx.delete(invitations).where(eq(invitations.email, email)).run();
-    // What else belongs to the account refers to it, and is deleted with it.
+    // All other rows of the account refer to it, and are deleted with it.
     tx.delete(people).where(eq(people.id, personId)).run();
   });
   await forgetDeletedPeople(ctx, ctx.stopping);

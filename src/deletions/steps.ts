@@ -60,7 +60,7 @@ export function eraseFromRun(db: Db, orgId: string, runId: string): boolean {
   return false;
 }
 
-/** Erases one small part of a hidden prompt. The last part ends that it is hidden. */
+/** Erases one small part of a hidden prompt. The last part removes it from the list of hidden prompts. */
 export function eraseFromPrompt(db: Db, orgId: string, promptId: string): void {
   const runId = find(db, "select id from runs where org_id = ? and prompt_id = ? limit 1", orgId, promptId);
   if (runId !== null) {
@@ -127,7 +127,7 @@ function eraseRegrade(db: Db, where: string, ...values: SQLQueryBindings[]): boo
   return true;
 }
 
-/** Erases counts of access logs of months before one. False: nothing is left. */
+/** Erases counts of access logs of the months before `month`. False: nothing is left. */
 export const eraseOldTraffic = (db: Db, month: string): boolean => eraseBatch(db, "field_traffic", "month < ?", month);
 
 /** Erases a set of proposals with its job. False: none matches. */
@@ -172,7 +172,7 @@ export function eraseFromOrg(db: Db, orgId: string): boolean {
   return eraseBatch(db, "audit_entries", ofOrg, orgId);
 }
 
-/** Ends that an erased organization is hidden. */
+/** Removes an erased organization from the list of hidden ones. */
 export const unhideOrg = (db: Db, orgId: string): void =>
   void execute(db, "delete from deleted_orgs where org_id = ?", orgId);
 
@@ -183,8 +183,8 @@ const maxRunsPerStep = 200;
 export type SessionTable = "artifacts" | "session_pages" | "session_events";
 
 /**
- * Erases a part of what `tables` have of the next session that ended before a time. It looks at runs with IDs between `after` and `endId`. Returns
- * the `after` of the next call; null: nothing is left.
+ * Erases a part of the rows that `tables` have of the next session that ended before a time. It looks at runs with IDs between `after` and `endId`.
+ * Returns the `after` of the next call; null: nothing is left.
  */
 export function eraseOldSession(
   db: Db,
