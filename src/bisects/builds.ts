@@ -24,15 +24,15 @@ function startOf(ctx: Context, org: OrgId, prompt: PromptRow): URL {
 const toAddress = (urlTemplate: string, commit: string): string =>
   urlTemplate.replaceAll(placeholder, encodeURIComponent(commit));
 
-/** Throws bad_request that names the field. */
+/** Throws bad_request, which names the field, for an invalid template. */
 export function checkTemplate(urlTemplate: string): void {
   if (!urlTemplate.includes(placeholder)) throw invalidField("urlTemplate", `it must contain ${placeholder}`);
   checkHttpUrl("urlTemplate", toAddress(urlTemplate, "a1b2c3d"));
 }
 
 /**
- * The urlMap that puts the build of a commit in the place of the docs. An address that ends with the path at which the docs start, such as /docs,
- * is the build's address of that page; any other is the address of its root.
+ * The urlMap that puts the build of a commit in the place of the docs. If an address ends with the path at which the docs start, such as /docs, it is
+ * the address of that page in the build. Any other address is the root of the build.
  */
 export function urlMapOf(
   ctx: Context,
@@ -48,7 +48,7 @@ export function urlMapOf(
   return { [start.host]: target.href.replace(/\/$/, "") };
 }
 
-/** Why a build can't be run, as its first page shows; null: it answers. */
+/** Requests the first page of a build. Returns why the build can't be run; null: it answers. */
 export async function findBuildProblem(
   ctx: Context,
   org: OrgId,

@@ -28,7 +28,7 @@ import {
 
 /** Interval for checks of bisects whose runs have ended. */
 const pollMs = 500;
-/** After so many runs without a score, a build that has no other runs is skipped. */
+/** A build is skipped after this many runs if none of them has a score. */
 const maxLost = 2;
 
 /** Checks again and again whether bisects can advance. */
@@ -81,7 +81,7 @@ async function advance(ctx: Context, row: BisectRow): Promise<boolean> {
   const { builds } = next;
   const skipped = findLostBuild(builds, endedRuns) ?? (await findMissingBuild(ctx, row, builds, endedRuns));
   if (skipped !== null) return await skipBuild(ctx, row, skipped);
-  // One run of the good and the bad build shows what a run costs, and is all that a deterministic agent needs.
+  // The good and the bad build first get one run each. That shows what a run costs, and a deterministic agent needs no more.
   const runsPerBuild = endedRuns.length === 0 ? 1 : next.runs;
   const isExtended = await ctx.commit((tx) => {
     // Someone may have cancelled it in the meantime.
@@ -99,7 +99,7 @@ async function advance(ctx: Context, row: BisectRow): Promise<boolean> {
   return false;
 }
 
-/** How a search ends, or the runs with which it goes on. */
+/** The end of a search, or the runs with which it goes on. */
 function endOrRuns(ctx: Context, row: BisectRow, ended: BuildRun[]): End | RunStep {
   const step = nextStepOf(designOf(row, ended), scoresOf(ended));
   const stop = (stopReason: BisectRow["stopReason"], result = suspectsSoFar(row, ended)): End => ({
@@ -126,7 +126,7 @@ function suspectsSoFar(row: BisectRow, ended: BuildRun[]): BisectRow["result"] {
   return isRun(0) && isRun(design.last) ? suspectsOf(design, posteriorOf(design, scores)) : null;
 }
 
-/** The first of some builds whose runs all end without a score. */
+/** The first of `builds` that has enough runs, none of them with a score. */
 function findLostBuild(builds: number[], ended: BuildRun[]): SkippedBuild | null {
   const isLost = (build: number) => {
     const ownRuns = ended.filter((run) => run.build === build);
@@ -136,7 +136,7 @@ function findLostBuild(builds: number[], ended: BuildRun[]): SkippedBuild | null
   return build === undefined ? null : { build, reason: "runs_failed", status: null };
 }
 
-/** The first of some builds that is new and does not answer. */
+/** The first of `builds` that has no runs yet and does not answer. */
 async function findMissingBuild(
   ctx: Context,
   row: BisectRow,
@@ -153,7 +153,7 @@ async function findMissingBuild(
   return null;
 }
 
-/** Leaves a build out. Resolves to whether the search can go on, which needs the good and the bad build. */
+/** Leaves a build out. Resolves to whether the search can go on. It can't without the good or the bad build. */
 async function skipBuild(ctx: Context, row: BisectRow, skipped: SkippedBuild): Promise<boolean> {
   const isEnd = skipped.build === 0 || skipped.build === row.commits.length - 1;
   await ctx.commit((tx) => {
@@ -175,7 +175,7 @@ function endBisect(ctx: Context, tx: Tx, row: BisectRow, end: End): void {
   ctx.log.info({ bisect: row.id, status: end.status }, "bisect ended");
 }
 
-/** Runs that a step requests of each of some builds. */
+/** The runs that a step requests for each of its builds. */
 type RequestedRuns = { builds: number[]; runsPerBuild: number; step: number };
 
 /**
@@ -222,8 +222,8 @@ function acceptBuild(ctx: Context, tx: Tx, row: BisectRow, build: number): strin
 }
 
 /**
- * Cancels all unfinished runs of a bisect, which ends with what the others show. `requester` is named in the failure reason of the runs. Throws
- * not_found, and conflict if it has ended.
+ * Cancels all unfinished runs of a bisect. It then ends with the result of its other runs. `requester` is named in the failure reason of the runs.
+ * Throws not_found, and conflict if the bisect has ended.
  */
 export async function cancelBisect(ctx: Context, org: OrgId, id: string, requester: string): Promise<Bisect> {
   const row = getBisectRow(ctx, org, id);
@@ -241,7 +241,7 @@ export async function cancelBisect(ctx: Context, org: OrgId, id: string, request
   });
   const ids = unfinished.map((run) => run.id);
   await cancelRuns(ctx, org, ids, requester);
-  // The loop does the same if this process ends before.
+  // If this process ends before the next line, the loop advances the bisect after the restart.
   await advance(ctx, getBisectRow(ctx, org, row.id));
   return getBisect(ctx, org, row.id);
 }

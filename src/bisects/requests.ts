@@ -12,8 +12,8 @@ import { checkTemplate, urlMapOf } from "./builds.ts";
 import type { Bisect, BisectRequest } from "./schema.ts";
 
 /**
- * Accepts a bisect, whose first runs follow as soon as its builds have answered. Throws not_found, conflict for an archived prompt,
- * missing_template_vars, and bad_request for a template without {commit}, a prompt without docs and one with several agents.
+ * Accepts a bisect. Its first runs are requested once its builds have answered. Throws not_found, conflict for an archived prompt, and
+ * missing_template_vars. Throws bad_request for a template without {commit}, a prompt without docs and a prompt with several agents.
  */
 export async function requestBisect(ctx: Context, org: OrgId, input: BisectRequest & EvalSource): Promise<Bisect> {
   const { promptId, urlTemplate, commits, agent = null, model = null, budgetUsd = null } = input;

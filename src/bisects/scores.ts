@@ -31,7 +31,9 @@ export const costOf = ({ db }: Context, row: BisectRow): number =>
 /** An ended run. `score`: null if it has none that can be compared with the scores of the good build. */
 export type BuildRun = { build: number; evalRequestId: string; score: number | null; agent: string };
 
-/** The ended runs of a bisect, in the order in which they were requested. Only scores with the scope of the good build's first one count. */
+/**
+ * The ended runs of a bisect, in the order in which they were requested. Only scores with the same scope as the first score of the good build count.
+ */
 export function listEndedRuns({ db }: Context, row: BisectRow): BuildRun[] {
   const rows = db
     .select({

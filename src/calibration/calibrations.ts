@@ -74,8 +74,8 @@ const countEnded = ({ db }: Context, row: CalibrationRow): number =>
     .get()?.n ?? 0;
 
 /**
- * Cancels the unfinished runs of a calibration, which then has no figures, and its repetition. `requester` is named in the failure reason of the
- * runs. Throws not_found, and conflict if it has ended and is not repeated.
+ * Cancels the repetition and the unfinished runs of a calibration, which then gets no figures. `requester` is named in the failure reason of the
+ * runs. Throws not_found, and conflict if the calibration has ended and is not repeated.
  */
 export async function cancelCalibration(ctx: Context, org: OrgId, id: string, requester: string): Promise<Calibration> {
   const row = getCalibrationRow(ctx, org, id);
@@ -118,5 +118,5 @@ export function listWorse({ db }: Context, org: OrgId): CalibrationRow[] {
   return [...newest.values()].filter(({ worse }) => (worse ?? []).length > 0);
 }
 
-/** Calibrations that are searched for the newest of each agent. */
+/** How many calibrations are searched for the newest one of each agent. */
 const maxSearched = 100;

@@ -2,7 +2,7 @@ import type { PlantedDefect } from "../db/tables/calibrations.ts";
 import type { frictionCategories } from "../grading/kinds.ts";
 import type { DocsPage, DocsSite } from "./docs-site.ts";
 
-/** What can be planted into a site of evald's own making. */
+/** The defects that can be planted into a site that evald made. */
 const siteDefects = [
   "dead_link",
   "missing_section",
@@ -31,19 +31,22 @@ const groups: readonly (readonly SiteDefect[])[] = [
   ["dead_llms_entry", "dead_sitemap_entry", "invalid_api"],
 ];
 
-/** Plants four defects into a site, which changes. `number`: of the site; over the numbers, each defect has its turn. */
+/**
+ * Changes a site by planting four defects into it. `number`: the number of the site. Other numbers get other defects, so that each defect has its
+ * turn.
+ */
 export const plantInSite = (site: DocsSite, number: number): PlantedDefect[] =>
   groups.map((kinds, group) => {
-    // The groups turn at different speeds, so that different defects come together.
+    // Each group rotates at its own speed, so that different defects are combined.
     const kind = kinds[(number + group * Math.floor(number / kinds.length)) % kinds.length]!;
     const { categories, plant } = defects[kind];
     const { path, named = path } = plant(site);
     return { kind, categories: [...categories], url: new URL(path, site.at).href, named };
   });
 
-/** Changes a site. `path`: where the defect is; `named`: what findings of it name, by default its path. */
+/** Changes a site. `path`: where the defect is. `named`: the text by which findings name the defect; default: its path. */
 type Plant = (site: DocsSite) => { path: string; named?: string };
-/** `categories`: those of the findings that name the defect. */
+/** `categories`: the categories of findings that can name the defect. */
 type Definition = { categories: readonly Category[]; plant: Plant };
 
 const defects: Record<SiteDefect, Definition> = {
@@ -127,7 +130,7 @@ const defects: Record<SiteDefect, Definition> = {
 
 const answerPage = ({ pages, answer }: DocsSite): DocsPage => pages.get(answer)!;
 
-/** Adds a link where a reader of the answer passes. */
+/** Adds a link to the page with the answer, where a reader comes across it. */
 function addLink(site: DocsSite, to: string): string {
   answerPage(site).sections[1]?.blocks.push({ kind: "text", text: "For more, see", link: { to, text: "the details" } });
   return to;
@@ -146,7 +149,7 @@ function changeCode(site: DocsSite, language: string, change: (code: string) => 
   return { path: site.answer };
 }
 
-/** Replaces the page without which no call of the answer works. */
+/** Replaces the page about authentication, which every call of the answer needs. */
 function replacePage(site: DocsSite, html: string): { path: string } {
   site.replaced.set("/authentication/", `<!doctype html>${html}`);
   return { path: "/authentication/" };

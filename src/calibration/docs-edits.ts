@@ -14,15 +14,15 @@ import type { CalibrationRow } from "./figures.ts";
 type Replacement = Edits["replacements"][number];
 /** A page as its site sends it to agents. */
 type Source = { url: string; text: string; isHtml: boolean };
-/** A defect for which a page has a place. */
+/** A defect that can be planted into a page. */
 type Candidate = Omit<PlantedDefect, "edits"> & { replacements: Replacement[] };
 
-/** Pages that are read for places. */
+/** How many pages are searched for places. */
 const maxPages = 12;
 
 /**
- * Plants up to four defects of different kinds into the docs of a prompt, as edits on the way to the agent, in pages that its newest run read. `number`:
- * of the site; over the numbers, other places have their turn. Throws bad_request if there is no place.
+ * Plants up to four defects of different kinds into the docs of a prompt. They are edits of pages that its newest run read, made on the way to the
+ * agent. `number`: the number of the site. Other numbers use other places. Throws bad_request if there is no place.
  */
 export async function plantInDocs(
   ctx: Context,
@@ -89,7 +89,7 @@ async function readSources({ allow, now }: Context, urls: string[]): Promise<Sou
 const occursOnce = (text: string, part: string): boolean =>
   text.includes(part) && text.indexOf(part) === text.lastIndexOf(part);
 
-/** Links to other pages of the docs whose target occurs only once, because links in menus repeat. */
+/** Links to other pages of the docs. The target of each occurs only once on the page, because links in menus repeat. */
 function placesOfLinks({ url, text, isHtml }: Source, number: number): Candidate[] {
   const pattern = isHtml ? /<a\s[^>]*?href=(["'])(?<target>[^"'#?]+)\1/g : /\]\((?<target>[^)\s#?]+)\)/g;
   const targets = [...text.matchAll(pattern)].map(({ groups }) => groups?.target ?? "");
@@ -114,7 +114,7 @@ function placesOfSamples({ url, text }: Source): Candidate[] {
   return [...text.matchAll(codePattern)].flatMap(([block]) => {
     const at = Math.max(block.lastIndexOf("}"), block.lastIndexOf(")"));
     if (at < 0 || !bracketSample.test(block)) return [];
-    // The end of the block, with as much before it as makes it the only one on the page.
+    // The end of the block, with enough text before it that it occurs only once on the page.
     for (let length = 40; length <= 400; length *= 2) {
       const from = Math.max(0, at - length);
       const find = block.slice(from);
@@ -127,7 +127,7 @@ function placesOfSamples({ url, text }: Source): Candidate[] {
   });
 }
 
-/** Fences in Markdown that are not closed any more. */
+/** Code fences in Markdown that lose their end. */
 function placesOfFences({ url, text, isHtml }: Source): Candidate[] {
   if (isHtml) return [];
   const last = [...text.matchAll(/^.+\n```\n/gm)].map(([end]) => end).findLast((end) => occursOnce(text, end));
@@ -137,7 +137,7 @@ function placesOfFences({ url, text, isHtml }: Source): Candidate[] {
   return [{ kind: "open_fence", categories, url, named: new URL(url).pathname, replacements }];
 }
 
-/** A command that installs a package, whose name is the group. */
+/** A command that installs a package. The group is the name of the package. */
 const installCommand =
   /\b(?:npm install|npm i|pnpm add|yarn add|pip install|cargo add|gem install) ([@\w][\w@/.-]*\w)/g;
 

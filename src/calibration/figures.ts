@@ -28,7 +28,7 @@ type Finding = Pick<
 >;
 type MeasuredRun = ReturnType<typeof listRuns>[number] & { findings: Finding[] };
 
-/** What its ended runs measured. Runs without a report don't count. */
+/** The figures that the ended runs of a calibration give. Runs without a report don't count. */
 export function figuresOf(ctx: Context, row: CalibrationRow): CalibrationFigures {
   const all = listRuns(ctx, row);
   const findings = listFindings(
@@ -70,7 +70,7 @@ const toSiteRuns = (runsOfSite: MeasuredRun[]): SiteRuns => ({
   planted: runsOfSite.find(({ role }) => role === "planted"),
 });
 
-/** The defects that were there for the agent, and whether it found them. */
+/** The defects that the agent could meet, and whether it found each. */
 function listMetDefects({ clean, planted: run }: SiteRuns) {
   if (run === undefined) return [];
   const defects = run.planted.filter((defect) => wasMet(defect, run));
@@ -87,18 +87,18 @@ function hasFound({ findings }: MeasuredRun, defect: PlantedDefect, clean: Measu
   return findings.some((finding) => isAbout(finding, defect) && !cleanFingerprints.has(finding.fingerprint));
 }
 
-/** Whether a finding is about a planted defect: by its category, and by what is wrong in its URL, title or description. */
+/** Whether a finding is about a planted defect. Its category must fit, and its URL, title or description must name what is wrong. */
 const isAbout = ({ category, url, title, description }: Finding, { categories, named }: PlantedDefect): boolean =>
   categories.includes(category) && [url, title, description].some((text) => text?.includes(named));
 
-/** Whether a defect was there for the agent: the edits that plant it have no effect on a page that changed since they were made. */
+/** Whether the agent could meet a defect. If a page changed since the edits were made, they have no effect there. */
 function wasMet({ edits }: PlantedDefect, { context }: MeasuredRun): boolean {
   if (edits === undefined) return true;
   const replacements = context?.edits?.replacements ?? [];
   return edits.some((position) => (replacements[position]?.applied ?? 0) > 0);
 }
 
-/** Whether two runs on equal copies differ. Those of a rule-based agent must be equal, others may differ by less than a change that counts. */
+/** Whether two runs on equal copies differ. Runs of a rule-based agent must be equal. Other runs may differ by less than a change that counts. */
 function differ({ agent }: CalibrationRow, a: MeasuredRun, b: MeasuredRun): boolean {
   if (isRuleBased(agent)) return a.score !== b.score || fingerprintsOf(a) !== fingerprintsOf(b);
   if (a.score === null || b.score === null) return a.score !== b.score || a.outcome !== b.outcome;
@@ -140,7 +140,7 @@ function listFindings({ db }: Context, { orgId }: CalibrationRow, reportIds: str
   return Map.groupBy(findings, (finding) => finding.reportId);
 }
 
-/** The methodology of its reports and the model that answered; null: no run has a report. */
+/** The methodology of a calibration's reports and the model that answered; null: no run has a report. */
 export function measurerOf({ db }: Context, row: CalibrationRow) {
   return (
     db
@@ -160,8 +160,8 @@ export const costOf = ({ db }: Context, row: CalibrationRow): number =>
   costOfRuns(db, db.select({ id: calibrationRuns.runId }).from(calibrationRuns).where(ofCalibration(row)));
 
 /**
- * The figures that are significantly worse than in the previous calibration of the same agent and model on the same docs, by Fisher's exact test
- * at the level of verdicts. The methodology may be another one.
+ * The figures that are significantly worse than in the previous calibration of the same agent and model on the same docs. The test is Fisher's exact
+ * test at the level of verdicts. The two methodologies may differ.
  */
 export function worseFigures(
   { db }: Context,
@@ -195,7 +195,7 @@ export function worseFigures(
   });
 }
 
-/** Whether more of the later ones are wrong, and chance does not explain it. */
+/** Whether more cases are wrong than before, by more than chance explains. */
 const isWorse = (before: Count, now: Count): boolean =>
   before.of > 0 &&
   now.of > 0 &&

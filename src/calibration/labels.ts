@@ -25,7 +25,7 @@ const measurerText = ({ agent, model }: { agent: string; model: string | null })
 export const calibrationTitle = ({ source, ...calibration }: Calibration): string =>
   `${measurerText(calibration)}, ${source === "sites" ? "evald’s own sites" : "docs of a prompt"}`;
 
-/** The figures in a sentence; what it waits for, or why there are none. */
+/** The figures in a sentence. Without figures, it says what the calibration waits for or why it has none. */
 export function resultText({ figures, methodology, endedRuns, sites, stopReason }: Calibration): string {
   if (figures) return `Methodology ${methodology}: ${figuresText(figures)}.${failedText(figures)}`;
   return stopReason === null

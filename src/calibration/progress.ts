@@ -43,13 +43,13 @@ export async function advanceCalibrations(ctx: Context): Promise<void> {
     } catch (error) {
       if (isTemporary(error)) throw error;
       ctx.log.error({ err: error, calibration: row.id }, "could not advance a calibration");
-      // The reason isn't stored: whoever requests the next one is told it.
+      // The reason isn't stored. Whoever requests the next calibration gets it as an error.
       if (error instanceof AppError) await end(ctx, row, "refused");
     }
   }
 }
 
-/** Begins the calibrations whose time has come. One that is refused is tried again when the next one would be due. */
+/** Begins the calibrations that are due. If one is refused, it is tried again when the next one would be due. */
 export async function repeatCalibrations(ctx: Context): Promise<void> {
   const due = ctx.db.select().from(calibrations).where(lte(calibrations.nextAt, ctx.now())).all();
   for (const row of due) {
@@ -92,7 +92,7 @@ async function advance(ctx: Context, row: CalibrationRow): Promise<void> {
   ctx.signals.jobQueued.emit();
 }
 
-/** `nextSite`: the number of the site after those that were requested, from 0. */
+/** `nextSite`: the number of the next site to request, from 0. */
 function countRuns({ db }: Context, row: CalibrationRow) {
   const counts = db
     .select({

@@ -32,12 +32,12 @@ const ownPrompt: PromptInput = {
   tags: ["calibration"],
 };
 
-/** A request that was checked. `prompt`: null until the organization has the one of its calibrations. */
+/** A checked request. `prompt`: null if the organization has no prompt for its calibrations yet. */
 type Plan = { prompt: PromptRow | null; agent: string; model: string | null; sites: number };
 
 /**
- * Accepts a calibration with the runs of its first site and resolves once it is on disk; with `dryRun`, only estimates it. Throws what requesting a
- * run throws, and bad_request for an agent with a model without a budget, and for a budget below the usual cost of one site.
+ * Accepts a calibration with the runs of its first site, and resolves once it is on disk. With `dryRun`, it only estimates the calibration. Throws
+ * what requesting a run throws. Throws bad_request for an agent with a model but without a budget, and for a budget below the usual cost of one site.
  */
 export async function requestCalibration(
   ctx: Context,
@@ -57,7 +57,7 @@ export async function requestCalibration(
     orgId: org,
     source: promptId === undefined ? "sites" : "docs",
     promptId: plan.prompt?.id ?? ctx.newId(createdAt),
-    // Later, `model` is the one that answered.
+    // Later, `model` is the model that answered.
     requestedModel: model,
     ...request,
     nextAt: everyDays === null ? null : createdAt + everyDays * dayMs,
