@@ -51,7 +51,7 @@ export function createApiRoutes(service: Service, surface?: Surface) {
   const openApi = once(async () => {
     // Few requests need it. A `require` would load another copy of Elysia and TypeBox.
     const { toOpenAPISchema } = await import("@elysiajs/openapi/openapi");
-    // New routes: the router adds the base path to those that it gets, and the document has it in the server URL.
+    // These are new routes, because the router adds the base path to the routes that it gets. In the document, the server URL has the base path.
     return toOpenApi(toOpenAPISchema(toRoutes(), { staticFile: false }), ctx.baseUrl()) as OpenApiDocument;
   });
   return { routes: toRoutes(), openApi };

@@ -3,7 +3,7 @@ import { type DiskFault, isBusy } from "./db/fault.ts";
 import { AppError, badRequest, notFound, unavailable } from "./errors.ts";
 import { invalidInput } from "./schema.ts";
 
-/** The error of a write for which another process held the database too long. */
+/** The error of a write that failed because another process held the database for too long. */
 export const databaseLocked = () =>
   unavailable("The database is locked by another process. Try again in a few seconds.");
 
@@ -25,7 +25,7 @@ export function toAppError(error: unknown, fault: DiskFault | null, code: unknow
   if (code === "PARSE") return error instanceof Error && error.cause instanceof AppError ? error.cause : internal;
   if (code !== "VALIDATION" || !(error instanceof Error)) return internal;
   const { type, valueError } = error as { type?: string; valueError?: ValueError };
-  // A part of the path, such as an ID, has a form that none has.
+  // A part of the path, such as an ID, has an impossible form, so nothing can have this URL.
   if (type === "params") return unknownUrl();
   return valueError ? invalidInput(valueError, type ?? "request") : badRequest("The request is not valid.");
 }

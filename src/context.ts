@@ -14,7 +14,7 @@ declare const brand: unique symbol;
 /** The ID of an authenticated organization. Only a key, a signed-in person, the scheduler and the command line create one. */
 export type OrgId = string & { readonly [brand]: "org" };
 
-/** What happened in this process. Features emit them once it is on disk, unless noted; the loops of the service subscribe. */
+/** What happened in this process. Features emit a signal once the change is on disk, unless noted. The loops of the service subscribe. */
 const createSignals = () => ({
   /** A run, a regrade or a set of proposals waits to be claimed. */
   jobQueued: createSignal(),
@@ -26,7 +26,9 @@ const createSignals = () => ({
   evaluationEnded: createSignal<{ tx: Tx; org: OrgId; promptId: string }>(),
   /** A judge was asked about a session. The value says whether it returned a verdict. */
   runJudged: createSignal<boolean>(),
-  /** A prompt, tag or time zone may have another next scheduled evaluation. Emitted after the write, at the latest with its commit. */
+  /**
+   * The next scheduled evaluation may have changed, because a prompt, tag or time zone did. Emitted after the write, at the latest with its commit.
+   */
   scheduleChanged: createSignal(),
   /** A webhook or email waits to be sent. Emitted within the transaction. */
   deliveryQueued: createSignal(),

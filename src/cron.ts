@@ -22,8 +22,9 @@ export type Schedule = {
 };
 
 /**
- * The first time of a schedule after a time, both in epoch ms; null if there is none. Minutes and hours without `*` and `/` are times of day: one that
- * daylight saving skips moves to the end of the gap, and one that occurs twice runs once. All others follow local time.
+ * The first time of a schedule after a time, both in epoch ms; null if there is none. If neither minute nor hour contains `*` or `/`, they are a time
+ * of day. A time of day that daylight saving skips moves to the end of the gap, and one that occurs twice runs once. All other patterns follow local
+ * time.
  */
 export function nextTime(schedule: Schedule, afterMs: number): number | null {
   try {
@@ -47,10 +48,12 @@ export function nextTimes(schedule: Schedule, afterMs: number, count: number): n
   return times;
 }
 
-/** Times that are counted one by one. */
+/** How many times are counted one by one. */
 const maxCounted = 1000;
 
-/** How many times a schedule has after one time and before another, both in epoch ms. Beyond 1000, at the pace of the first 1000. */
+/**
+ * How many times a schedule has after one time and before another, both in epoch ms. Beyond 1000, it is estimated from the pace of the first 1000.
+ */
 export function countTimes(schedule: Schedule, afterMs: number, untilMs: number): number {
   const cron = cronOf(schedule);
   let last = afterMs;

@@ -3,13 +3,16 @@ import { createGunzip } from "node:zlib";
 import { AppError, invalidField, reasonOf } from "../errors.ts";
 import { loadTar } from "../lazy-packages.ts";
 
-/** Size of a compressed file: its base64 fits into one line of an export. */
+/** Maximum size of a compressed file. Its base64 must fit into one line of an export. */
 export const maxArchiveBytes = 5 * 1024 * 1024;
-/** Size of a compressed docs site, which no export contains. With its headers, it is below the largest body that the service receives. */
+/**
+ * Maximum size of a compressed docs site, which no export contains. With its headers, the request is below the largest body that the service
+ * receives.
+ */
 export const maxSiteBytes = 15 * 1024 * 1024;
 const maxEntries = 20_000;
 const maxUnpackedBytes = 256 * 1024 * 1024;
-/** Size of a tar file: the files, and for each the header, a long name and padding. */
+/** Maximum size of a tar file. Each file also needs room for a header, a long name and padding. */
 const maxTarBytes = maxUnpackedBytes + maxEntries * 4096;
 const tooLargeUnpacked = `the archive is larger than ${maxUnpackedBytes / 1024 ** 2} MiB when unpacked`;
 const noTarGz = "must be a tar file compressed with gzip";
@@ -47,7 +50,7 @@ export type CheckedArchive = { data: Uint8Array; files: number };
 /** What is wrong with the content of an archive. */
 class ArchiveProblem extends Error {}
 
-/** Checks a tar file that is read in parts, and keeps none of them. `end` returns the number of files. `write` and `end` throw what is wrong. */
+/** Checks a tar file part by part, without keeping the parts. `end` returns the number of files. `write` and `end` throw if the file is not valid. */
 function createTarCheck() {
   let entries = 0;
   let files = 0;
@@ -98,7 +101,7 @@ function createTarCheck() {
   };
 }
 
-/** Decompresses in other threads and in parts, so that neither the memory nor the event loop depends on what an archive unpacks to. */
+/** Decompresses in parts and in other threads, so that a large archive neither fills the memory nor blocks the event loop. */
 async function countFiles(data: Uint8Array): Promise<number> {
   const tar = createTarCheck();
   const gunzip = createGunzip({ chunkSize: 64 * 1024 });

@@ -14,7 +14,7 @@ type ArchiveRow = Omit<Archive, "createdAt"> & { createdAt: number };
 
 type ArchiveKind = Archive["kind"];
 
-/** All but the file itself. */
+/** All columns except the file itself. */
 const columns = {
   id: archives.id,
   digest: archives.digest,
@@ -35,7 +35,7 @@ export function createArchive(
   const digest = new Bun.CryptoHasher("sha256").update(data).digest("hex");
   const existing = findArchiveByDigest(ctx, org, digest);
   const usedAt = kind === "site" ? ctx.now() : null;
-  // A site that is uploaded again is kept for another 7 days. As the start of a workspace, it is kept for good.
+  // A site that is uploaded again is kept for another 7 days. If it is uploaded again as a workspace, it is kept for good.
   if (existing?.kind === "site")
     transaction(db, (tx) => tx.update(archives).set({ kind, usedAt }).where(whereArchive(org, existing.id)).run());
   if (existing) return toArchive(findArchive(ctx, org, existing.id) ?? existing);
@@ -51,7 +51,7 @@ export function createArchive(
   return toArchive(findArchiveByDigest(ctx, org, digest) ?? archive);
 }
 
-/** Throws conflict if an organization has as many archives of workspaces as it may: they are kept, unlike sites. */
+/** Throws conflict if an organization has the maximum number of workspace archives. Sites need no maximum, because they are deleted after a while. */
 function refuseFullOrg({ db }: Context, org: OrgId): void {
   const ofWorkspaces = and(eq(archives.orgId, org), eq(archives.kind, "workspace"));
   const count = db.select({ n: sql<number>`count(*)` }).from(archives).where(ofWorkspaces).get()?.n ?? 0;

@@ -16,7 +16,8 @@ const batchSize = 500;
 const maxActors = 200;
 
 /**
- * The newest entries, or those before the entry `before`. `org` null: those of the service as a whole. Throws bad_request for an invalid time.
+ * Lists the newest entries, or with `before` the newest ones that are older than that entry. `org` null: the entries about the service as a whole.
+ * Throws bad_request for an invalid time.
  */
 export function listAuditEntries(
   ctx: Context,
@@ -37,7 +38,7 @@ export function listAuditEntries(
 
 /** Everyone who is in the audit log of an organization, under their newest name, by name. */
 export function listAuditActors({ db }: Context, org: OrgId): { id: string; name: string }[] {
-  // Walks the index from one actor to the next, instead of over all of their entries.
+  // This walks the index from actor to actor, so that it doesn't read all entries of each actor.
   const rows = db.all<{ id: string; name: string }>(sql`
     with recursive actors (id) as (
       select min(actor_id) from audit_entries where org_id = ${org}
@@ -54,8 +55,8 @@ export function listAuditActors({ db }: Context, org: OrgId): { id: string; name
 const mediaTypes: Record<AuditFormat, string> = { csv: "text/csv; charset=utf-8", jsonl: "application/x-ndjson" };
 
 /**
- * All entries that match as a file, which is read in batches as it is sent. The download is an entry of the log too. Throws bad_request for an
- * invalid time.
+ * Returns all matching entries as a file. The entries are read in batches while the file is sent. The download itself becomes an entry, too. Throws
+ * bad_request for an invalid time.
  */
 export async function downloadAuditLog(
   ctx: Context,
@@ -63,7 +64,7 @@ export async function downloadAuditLog(
   filter: AuditFilter,
   format: AuditFormat,
 ): Promise<Response> {
-  // The file starts after the response, when an invalid time could no longer be reported.
+  // An invalid time must throw here: once the response has begun, no error can be reported.
   whereFilter(ctx, org, filter);
   await ctx.commit(() => recordAudit(ctx, org, "audit_log.downloaded", {}, changesOf({}, { ...filter, format })));
   return new Response(toStream(piecesOf(ctx, org, filter, format)), {

@@ -20,9 +20,9 @@ const redaction = createRedaction();
 const maxValueChars = 500;
 
 /**
- * Adds an entry to the audit log. Call it within the transaction of the change, so that both are stored or neither is. Who did it and from where
- * follows from the request that is being served; without one, it was the operator or the service itself. `org` null: it concerns the service as a
- * whole. `changes`: from `changesOf`; they must not contain secrets.
+ * Adds an entry to the audit log. Call it within the transaction of the change, so that both are stored or neither is. The actor and the address come
+ * from the request that is being served. Without a request, the actor is the operator or the service itself. `org` null: the entry is about the
+ * service as a whole. `changes`: from `changesOf`; they must not contain secrets.
  */
 export function recordAudit(
   ctx: Context,
@@ -65,8 +65,8 @@ const toActorOfKey = ({ keyId, name, trustId }: Caller): Actor =>
   trustId === null ? { kind: "key", id: keyId, name } : { kind: "trust", id: trustId, name };
 
 /**
- * The fields that differ between two values of one object, in the order of `after`. `secrets`: the fields whose values are not kept. Fields that
- * `after` doesn't have did not change. Long texts are shortened, and secrets of known shapes removed.
+ * The fields that differ between two values of one object, in the order of `after`. `secrets`: the fields whose values are not kept. A field that is
+ * missing from `after` counts as unchanged. Long texts are shortened, and secrets of known shapes are removed.
  */
 export function changesOf(
   before: Readonly<Record<string, unknown>>,

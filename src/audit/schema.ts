@@ -56,7 +56,7 @@ export const auditFilter = {
 const AuditFilter = Type.Object(auditFilter);
 export type AuditFilter = Static<typeof AuditFilter>;
 
-/** `before`: an ID, of an entry or not. Older entries have smaller IDs. */
+/** `before`: any ID, even one that no entry has. Older entries have smaller IDs. */
 export const auditCursor = {
   before: Type.Optional(Type.String({ maxLength: 36, description: "ID of an entry: only older ones" })),
 };

@@ -42,8 +42,8 @@ function toBackup(ctx: Context, row: BackupRow): Backup {
 }
 
 /**
- * How many organizations, prompts and runs that were deleted on their own a backup of that time has: they existed, and were not erased yet. What
- * has an older ID counts even if it was imported later.
+ * Counts the deleted organizations, prompts and runs that a backup of that time still contains: they existed and were not erased yet. A run counts
+ * only if it was deleted on its own. Everything with an older ID counts as existing, even if it was imported later.
  */
 function countDeletedSince({ db }: Context, atMs: number): NonNullable<Backup["deletedSince"]> {
   const existed = lt(deletions.subjectId, firstIdOf(atMs));
@@ -111,7 +111,7 @@ export const listBackupNames = (ctx: Context): string[] =>
     .flatMap(({ name }) => name ?? []);
 
 /**
- * Has this service back itself up now. `requestedBy`: the name of the operator. One that waits already is returned. Throws conflict if the
+ * Requests a backup of this service now. `requestedBy`: the name of the operator. If a backup waits already, it is returned. Throws conflict if the
  * service has no place for backups.
  */
 export function backUpNow(ctx: Context, requestedBy: string): Backup {
@@ -158,7 +158,7 @@ export function findBackupState(ctx: Context): BackupState | null {
   const lastAt = last?.startedAt ?? null;
   const { failures, since } = countFailures(ctx, lastAt ?? 0);
   const newest = failures === 0 ? undefined : findNewest(ctx, "failed");
-  // The first backup is due immediately, to show whether the settings work. After it, there is always a next time: the setting was checked.
+  // The first backup is due immediately, to show whether the settings work. After it there is always a next time, because the setting was checked.
   const scheduledAt =
     lastAt === null ? 0 : (nextTime({ frequency: settings.schedule, id: "", timeZone: "UTC" }, lastAt) ?? lastAt);
   const retryAt = newest ? (newest.completedAt ?? 0) + waitAfter(failures) : 0;
@@ -184,7 +184,7 @@ export function findBackupProblem(ctx: Context): BackupProblem | null {
   if (state === null) return null;
   const { lastAt, failures, failingSince, failure, dueAt } = state;
   if (failingSince !== null) return { since: failingSince, failures, failure, lastAt };
-  // The first one is due immediately, and fails or completes soon after the start: how long it has been due isn't known.
+  // The first backup is never late: it is due immediately, and it fails or completes soon after the start.
   return lastAt !== null && ctx.now() - dueAt > lateMs ? { since: dueAt, failures: 0, failure: null, lastAt } : null;
 }
 
@@ -203,7 +203,7 @@ export function findBackupWarning(ctx: Context): string | null {
 export const countFailedBackups = (ctx: Context): number =>
   ctx.db.select({ n: count() }).from(backups).where(eq(backups.status, "failed")).get()?.n ?? 0;
 
-/** Marks tries as failed that a previous process, or one that could not write, left running. */
+/** Marks tries as failed that are still marked as running: their process ended, or could not write. */
 export function failInterruptedBackups(ctx: Context): void {
   const running = eq(backups.status, "running");
   if (!ctx.db.select({ id: backups.id }).from(backups).where(running).get()) return;
@@ -211,7 +211,7 @@ export function failInterruptedBackups(ctx: Context): void {
   transaction(ctx.db, (tx) => tx.update(backups).set(values).where(running).run());
 }
 
-/** Marks the backup that is due as running and returns its ID: the oldest request, else the scheduled one; null: none is due. */
+/** Marks the due backup as running and returns its ID. The oldest request comes first, then the scheduled backup. null: none is due. */
 export function startDueBackup(ctx: Context, name: string, location: string): string | null {
   const queued = ctx.db
     .select({ id: backups.id })

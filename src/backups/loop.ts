@@ -28,8 +28,9 @@ const longestMs = 6 * 3600_000;
 export const workFolder = "backup.unfinished";
 
 /**
- * What the process of a backup is told, as a line of JSON. `expired`: files to delete once the new one is checked. `known`: the names of this
- * database's backups, to refuse a target that has only those of other databases; null: a person wants the backup there nevertheless.
+ * The order that the process of a backup gets, as a line of JSON. `expired`: files to delete once the new backup is checked. `known`: the names of
+ * this database's backups. A target that contains only backups of other databases is refused, unless `known` is null because a person chose the
+ * target.
  */
 export type BackupOrder = {
   dataDir: string;
@@ -38,12 +39,12 @@ export type BackupOrder = {
   expired: string[];
   known: string[] | null;
 };
-/** What it answers, as a line of JSON. `removed`: those of `expired` that were deleted. */
+/** The answer of that process, as a line of JSON. `removed`: the files of `expired` that were deleted. */
 export type BackupAnswer = { bytes: number; runs: number; removed: string[] } | { failure: string };
 
 /**
- * Backs the service up on schedule and on request, one backup at a time, each in a process of its own with a low priority: it doesn't delay
- * requests, and can be killed. `env`: what that process gets to reach a store.
+ * Backs the service up on schedule and on request, one backup at a time. Each backup runs in its own process with a low priority, so it doesn't delay
+ * requests and can be killed. `env`: the environment with which that process reaches a store.
  */
 export function createBackupLoop(ctx: Context, env: Record<string, string>) {
   let child: AgentProcess | null = null;
@@ -54,7 +55,7 @@ export function createBackupLoop(ctx: Context, env: Record<string, string>) {
     failInterruptedBackups(ctx);
     const { backups } = ctx.config;
     const name = backupName(ctx.now());
-    // This must come first: the new backup is among the names as soon as it has started.
+    // The names must be read first: once the new backup has started, its name is among them.
     const known = listBackupNames(ctx);
     const id = isStopping ? null : startDueBackup(ctx, name, backups === null ? "" : locationOf(backups.to, name));
     if (id === null) return sleepMs(ctx);
@@ -71,7 +72,7 @@ export function createBackupLoop(ctx: Context, env: Record<string, string>) {
   async function makeBackup(name: string, known: string[] | null): Promise<BackupEnd> {
     const { backups, dataDir } = ctx.config;
     if (backups === null) return { failure: "EVALD_BACKUP_TO is not set." };
-    // The new backup counts too: what it replaces is deleted once it is checked.
+    // The new backup counts too, so that the backup that it replaces is deleted once the new one is checked.
     const keptBackups = listKeptBackups(ctx);
     const newBackup = { id: "", name, startedAt: ctx.now() };
     const expired = listExpired([...keptBackups, newBackup], backups)

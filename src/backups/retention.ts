@@ -11,8 +11,8 @@ export const isBackupName = (name: string): boolean => /^evald-\d{4}-\d\d-\d\dT\
 type StartedBackup = { startedAt: number };
 
 /**
- * The backups that are no longer kept: all but the newest of each of the last `keepDaily` days and `keepWeekly` weeks that have one, in UTC.
- * Days without a backup don't count, so time alone removes nothing.
+ * The backups that are no longer kept. For each of the last `keepDaily` days and `keepWeekly` weeks with a backup, in UTC, the newest backup is kept.
+ * Days without a backup don't count, so no backup expires just because time passes.
  */
 export function listExpired<T extends StartedBackup>(
   all: T[],
