@@ -85,7 +85,7 @@ function findNodeRange(program: string): string | null {
     if (!existsSync(manifest)) continue;
     try {
       const { name, engines } = JSON.parse(readFileSync(manifest, "utf8"));
-      // One without a name only says how the files in its folder are loaded.
+      // A package.json without a name only says how Node.js loads the files in its folder.
       if (typeof name === "string") return typeof engines?.node === "string" ? engines.node : null;
     } catch {
       return null;

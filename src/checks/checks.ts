@@ -34,12 +34,12 @@ import { checkBackup, checkClock, checkSecretKey, checkTimeZones } from "./store
 
 const always = checkOccasions;
 const doctorOnly = ["doctor"] as const;
-/** The service needs no early answer from programs that take long to start. */
+/** For checks that start slow programs: the service doesn't need their results right after its start. */
 const doctorAndDaily = ["doctor", "daily"] as const;
 const serviceOnly = ["start", "daily"] as const;
 const slowTimeoutMs = 60_000;
 
-/** Every check, in the order of `evald doctor`, with what it looks at and when it runs. None changes anything. */
+/** Every check, in the order of `evald doctor`, with what it looks at and when it runs. No check changes anything. */
 export const checks = [
   {
     id: "data_directory",
@@ -172,7 +172,7 @@ export const checkIds: readonly CheckId[] = [...checks.map(({ id }) => id), "dat
 export type CheckResult = Finding & { check: CheckId };
 
 const defaultTimeoutMs = 10_000;
-/** What a check gets after its time limit to report itself what didn't answer. */
+/** How long a check has after its time limit to report by itself what didn't answer. */
 const graceMs = 500;
 
 /** Runs the checks of an occasion at the same time. Returns their findings in the order of `checks`. `only`: whether to run a check; default: all. */
@@ -188,7 +188,7 @@ export async function runChecks(
   const findings = new Map<string, Finding[]>();
   const runAtOnce = (some: typeof selection) =>
     Promise.all(some.map(async (check) => findings.set(check.id, await runCheck(check, input))));
-  // The check of the clock compares it with `peerClocks`, which checks of connections fill.
+  // The clock check reads `peerClocks`, which the connection checks fill. So it runs after them.
   await runAtOnce(selection.filter(({ isLast }) => !isLast));
   await runAtOnce(selection.filter(({ isLast }) => isLast));
   return selection.flatMap(({ id }) => (findings.get(id) ?? []).map((finding) => ({ check: id, ...finding })));

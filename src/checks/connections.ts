@@ -9,7 +9,7 @@ import {
 import { type CheckInput, type Finding, notApplicable, ok, problemFound } from "./finding.ts";
 import type { Cause } from "./problems.ts";
 
-/** A request, what the finding is about if the server does not answer, and its cause by the kind of the error. */
+/** A request to a server. If it gets no answer, the finding has this `subject`. `causes`: its cause by the kind of the error. */
 type Question = Omit<OperatorRequest, "signal"> & { subject: string; causes: Record<NoAnswerError["kind"], Cause> };
 
 /** Sends a request to a server that the operator's settings name. Returns its answer, or the finding to report if there is none. */
@@ -92,7 +92,9 @@ export async function checkOidc(input: CheckInput): Promise<Finding> {
   return ok(issuer);
 }
 
-/** Whether each model server that the environment configures answers and takes its key: lists its models, which costs nothing. */
+/**
+ * Whether each model server that the environment configures answers and accepts its key. The check lists the server's models, which costs nothing.
+ */
 export async function checkModels(input: CheckInput): Promise<Finding[]> {
   const { modelEndpoints } = input.config;
   const endpoints = modelProviders.flatMap((provider) => {
@@ -127,7 +129,7 @@ function keyHeaders(provider: (typeof modelProviders)[number], key: string): Rec
   return provider === "google" ? { "x-goog-api-key": key } : { authorization: `Bearer ${key}` };
 }
 
-/** Whether the OpenTelemetry collector takes traces: sends an export without any. */
+/** Whether the OpenTelemetry collector accepts traces. The check sends an export without any traces. */
 export async function checkOtlp(input: CheckInput): Promise<Finding> {
   const { otlp } = input.config.telemetry;
   if (otlp === null) return notApplicable("EVALD_OTLP_URL is not set");
@@ -143,7 +145,7 @@ export async function checkOtlp(input: CheckInput): Promise<Finding> {
   const { status } = answer;
   if (status === 401 || status === 403) return problemFound("otlp_refused", `it returned status ${status}`, url);
   if (isFromProxy(answer)) return problemFound("otlp_unreachable", `it returned status ${status}`, url);
-  // Some collectors refuse an export without traces with status 400. With 429, this one is only busy.
+  // Some collectors refuse an export without traces with status 400. Status 429 only means that the collector is busy.
   if (status < 300 || status === 400 || status === 429) return ok(url);
   return problemFound("otlp_failed", `it returned status ${status}`, url);
 }
@@ -190,7 +192,7 @@ export async function checkProxies({ env, signal }: CheckInput): Promise<Finding
   );
 }
 
-/** Connects to a host and closes the connection. Returns why it failed; null: it didn't. */
+/** Connects to a host and closes the connection. Returns why this failed; null: it succeeded. */
 function findConnectionProblem({ hostname, port, protocol }: URL, signal: AbortSignal): Promise<string | null> {
   return new Promise((done) => {
     const host = hostname.replace(/^\[|\]$/g, "");

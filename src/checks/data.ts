@@ -7,17 +7,17 @@ import { type CheckInput, type Finding, ok, problemFound } from "./finding.ts";
 const dayMs = 24 * 3600_000;
 const minFreeBytes = 512 * 1024 * 1024;
 const minDaysUntilFull = 14;
-/** A growth of less time says little about the next weeks. */
+/** Growth over a shorter time says little about the next weeks. */
 const minHistoryMs = 2 * dayMs;
 
 /** The directory itself, or its nearest existing parent. */
 const nearestExisting = (path: string): string =>
   existsSync(path) || dirname(path) === path ? path : nearestExisting(dirname(path));
 
-/** Permissions that only the owner may have: of the data directory, which others may list, and of its files, which they may not even read. */
+/** Permissions that only the owner may have. Others may list the data directory, but they must not read its files. */
 const ownerOnly = { directory: 0o022, file: 0o077 };
 
-/** The permissions of a file; 0 if it is gone, as a file of SQLite may be by now. */
+/** The permissions of a file; 0 if it is gone. SQLite may remove some of its files at any time. */
 const modeOf = (path: string): number => (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;
 
 /** Whether this user can write the data directory and its files, and nobody else can write the directory or read the files. */

@@ -38,7 +38,7 @@ export function examineDatabase(config: Config, now: () => number): ExaminedData
 const appliedTo = ({ $client }: Db): AppliedMigration[] =>
   $client.query<AppliedMigration, []>("select hash, created_at createdAt from __drizzle_migrations").all();
 
-/** Whether the next start of the service upgrades it. */
+/** Whether the next start of the service upgrades the database. */
 const isOlder = (db: Db): boolean => appliedTo(db).length < readMigrations().length;
 
 function examine(db: Db, path: string): Finding {

@@ -23,8 +23,8 @@ export function readDiskHistory(dataDir: string): Sample[] {
 }
 
 /**
- * Records today's free space. It is in a file of its own, because a backup of the database may be restored to another disk. A disk that can't be
- * written stays as it is.
+ * Records today's free space. It has its own file, because a backup of the database may be restored to another disk. If the disk can't be written,
+ * nothing is recorded.
  */
 export function recordFreeSpace(dataDir: string, nowMs: number): void {
   const samples = readDiskHistory(dataDir).filter(({ at }) => at <= nowMs && at >= nowMs - keepMs);

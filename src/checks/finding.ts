@@ -7,7 +7,10 @@ import { type Cause, problemOf } from "./problems.ts";
 const checkStates = ["ok", "warning", "failed", "not_applicable"] as const;
 export type CheckState = (typeof checkStates)[number];
 
-/** What a check found out. `subject`: what it is about, such as a path, a URL or a part; null: the check says it. `detail`: facts, no advice. */
+/**
+ * What a check found out. `subject`: what it is about, such as a path, a URL or a part; null: the check itself says what it is about. `detail`:
+ * facts, no advice.
+ */
 export type Finding = { state: CheckState; cause: Cause | null; subject: string | null; detail: string };
 
 /** A finding that nothing is wrong. */

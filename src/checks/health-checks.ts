@@ -67,7 +67,7 @@ export function createHealthChecks(ctx: Context, describeInstallation: () => Ins
       dueAt = at + dayMs;
       return;
     }
-    // Also what an earlier process of the service found.
+    // These include problems that an earlier process of the service found.
     const failing = new Set(listStoredProblems(ctx).map(({ check }) => check));
     await checkHealth(ctx, describeInstallation(), "daily", (id) => failing.has(id));
   }

@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { openFilesInSandbox } from "../agents/sandbox/problems.ts";
 import { type CheckInput, type Finding, notApplicable, ok, problemFound } from "./finding.ts";
 
-/** The limit for open files, which each program may raise to the hard limit. */
+/** Whether the hard limit for open files is high enough. Each program may raise its own limit up to the hard limit. */
 export function checkOpenFiles(): Finding {
   const limits = readText("/proc/self/limits");
   const [, limit] = /^Max open files +\S+ +(\S+)/m.exec(limits) ?? [];
@@ -43,7 +43,7 @@ const findListenProblem = (host: string, port: number): Promise<string | null> =
   });
 
 const authorityVariables = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"];
-/** A file with more certificates is the bundle of a distribution, some of which have always expired. */
+/** A file with more certificates is the bundle of a distribution, in which some certificates have always expired. */
 const maxOwnAuthorities = 20;
 
 /** Whether the files of certificate authorities in the environment can be read and have valid certificates. */

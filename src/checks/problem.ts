@@ -11,6 +11,6 @@ export type Problem = {
   remedy: string;
   /** A command that mends or examines it. `{subject}` stands for what the finding is about. */
   command?: string;
-  /** False: not everyone needs what is missing, or the inbox has another line for it. */
+  /** False: the inbox doesn't show the problem, because not everyone needs what is missing or because another line of the inbox covers it. */
   isForInbox?: false;
 };

@@ -35,13 +35,13 @@ function checkVersion({ version, ms }: RedisState): Finding {
   return ok(`${version}, answers in ${ms === 0 ? "less than 1" : ms} ms`, "version");
 }
 
-/** `isReadableByAnyone`: whether the server shows messages to clients without a password, although the URL may have one. */
+/** `isReadableByAnyone`: whether the server answers clients without a password, even if the URL has one. */
 function checkAccess(url: string, isReadableByAnyone: boolean): Finding {
   const { isLocal, hasTls, hasPassword } = describeRedisAccess(url);
   if (isReadableByAnyone && (hasPassword || !isLocal))
     return problemFound("redis_open", "it shows messages without a password", "access");
   if (hasTls) return ok(`TLS${hasPassword ? " and a password" : ""}${isLocal ? ", on loopback" : ""}`, "access");
-  // The settings allow neither TLS nor a password only on loopback.
+  // A URL without TLS and without a password is allowed only for loopback.
   if (!hasPassword) return ok("loopback, without a password", "access");
   return ok(isLocal ? "a password, on loopback" : "a password without TLS: use it only on a private network", "access");
 }
@@ -58,7 +58,7 @@ function checkPersistence({ appendOnly, appendFsync }: RedisState): Finding {
   return ok(`appendfsync ${appendFsync}: ${losses[appendFsync] ?? "unknown loss"}`, "persistence");
 }
 
-/** The share of its memory from which it is nearly full. */
+/** From this share of its memory limit on, Redis is nearly full. */
 const fullShare = 0.8;
 
 function checkMemory({ maxMemoryPolicy, maxMemoryBytes, usedMemoryBytes }: RedisState): Finding {

@@ -9,7 +9,7 @@ import { type Cause, causes } from "./problems.ts";
 /** A problem that the checks of the service found. `since`: when it was first found, epoch milliseconds. */
 type StoredProblem = CheckResult & { cause: Cause; since: number };
 
-/** The problems that the checks of the service found at their last run. Those of another version of evald, which this one doesn't know, are left out. */
+/** The problems that the checks of the service found at their last run, without those that only another version of evald knows. */
 export const listStoredProblems = ({ db }: Context): StoredProblem[] =>
   db
     .select()

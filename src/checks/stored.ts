@@ -54,7 +54,10 @@ function isKnownZone(timeZone: string): boolean {
 /** Age from which the last backup is late. */
 const lateMs = 8 * dayMs;
 
-/** Whether scheduled backups succeed, or the database was backed up in the last days, if it is that old. */
+/**
+ * Whether scheduled backups succeed. Without scheduled backups: whether the database was backed up in the last days, unless it is only a few days
+ * old.
+ */
 export function checkBackup({ config, ctx, now }: CheckInput): Finding {
   if (ctx === null) return noDatabase();
   const path = resolve(config.dataDir);
@@ -77,19 +80,19 @@ export function checkBackup({ config, ctx, now }: CheckInput): Finding {
 
 const dayOf = (at: number): string => toIso(at).slice(0, 10);
 
-/** Smaller differences of clocks are ignored. */
+/** Smaller differences between clocks are ignored. */
 const toleranceMs = 5 * minuteMs;
 
 /**
- * How far the clock was ahead of the monotonic clock at the start, in milliseconds, and since when this has changed by more than the tolerance,
- * by the monotonic clock; null: it has not.
+ * How many milliseconds the clock was ahead of the monotonic clock at the start. `differsSince`: since when the difference has changed by more than
+ * the tolerance, by the monotonic clock; null: it hasn't.
  */
 const clockReferences = perContext((ctx: Context) => ({
   offsetMs: ctx.now() - ctx.monotonicNow(),
   differsSince: null as number | null,
 }));
 
-/** By how many milliseconds the clock was set since the service started. A time that it keeps for a day becomes the new reference. */
+/** By how many milliseconds the clock was set since the service started. A clock that stays set for a day becomes the new reference. */
 function jumpOf(ctx: Context): number {
   const reference = clockReferences(ctx);
   const offsetMs = ctx.now() - ctx.monotonicNow();

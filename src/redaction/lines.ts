@@ -9,8 +9,8 @@ const pieceNames = new Set(["text", "content", "delta"]);
 const maxPieceChars = 4_000;
 
 /**
- * Redacts lines of text or of JSON. The texts of JSON are redacted one by one, as those of an event are. Agents write messages in pieces, so a secret
- * may be spread over texts at the same place of several lines: these are joined in the first of the lines.
+ * Redacts lines of text or of JSON. In JSON, each text is redacted separately, as in an event. Agents write messages in pieces, so a secret may be
+ * spread over texts at the same place in several lines. Such texts are joined in the first of these lines.
  */
 export function cleanLines(lines: string, clean: Clean): string {
   const groups = new Map<string, Piece[]>();

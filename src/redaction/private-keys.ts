@@ -19,7 +19,7 @@ const maxOpenKeys = 100;
 /** Removes private keys from a text, complete or truncated. */
 export function withoutPrivateKeys(text: string): string {
   if (!text.includes("PRIVATE KEY-----")) return text;
-  // What is left before the end of a key is the rest of one whose beginning is missing.
+  // Text before a remaining end marker is the rest of a key whose beginning is missing.
   const parts = text.replace(keyBlock, redactedText).split(keyEnd);
   const cleanParts = parts.slice(0, -1).map((part) => {
     let end = part.length;
@@ -29,7 +29,7 @@ export function withoutPrivateKeys(text: string): string {
   return [...cleanParts, parts.at(-1)].join("");
 }
 
-/** What the last text of a stream ended in: a key, of which up to `lines` lines may follow, or the first part of the marker that starts a key. */
+/** How the last text of a stream ended: inside a key, of which up to `lines` lines may follow, or inside the marker that starts a key. */
 type OpenKey = { lines: number } | { markerStart: string };
 
 /**
@@ -58,7 +58,9 @@ export function createKeyStreams() {
     return { length, lines: remainingLines };
   }
 
-  /** The text without the rest of a key of an earlier text of this stream. Whole keys stay: see `withoutPrivateKeys`. */
+  /**
+   * Returns the text without the rest of a key that began in an earlier text of this stream. Keys that are complete stay for `withoutPrivateKeys`.
+   */
   return (stream: string, text: string): string => {
     const openKey = openKeys.get(stream);
     if (openKey === undefined && !text.includes("-----")) return text;
@@ -73,7 +75,7 @@ export function createKeyStreams() {
     const [markerStart] = /-----B?E?G?I?N? ?[A-Z0-9 ]{0,52}-{0,4}$/.exec(unread.slice(-80)) ?? [];
     if (isLastKeyOpen) keepOpen(stream, { lines: maxLines });
     else if (markerStart !== undefined) keepOpen(stream, { markerStart });
-    // The start of such a marker has been returned already, so `withoutPrivateKeys` can't find it.
+    // The start of a split marker has been returned already, so `withoutPrivateKeys` can't find it.
     const isMarkerSplit = isLastKeyOpen && marker.index < earlierStart.length;
     return (keyText.trim() === "" ? keyText : redactedText) + (isMarkerSplit ? redactedText : rest);
   };

@@ -58,7 +58,7 @@ function withoutNamedSecrets(text: string): string {
     const end = from + value.length;
     const before = text.slice(Math.max(0, match.index - 30), match.index);
     const after = text.slice(end, end + 9);
-    // A value that is kept may contain another name.
+    // A value that isn't redacted may contain another name.
     namedShape.lastIndex = from;
     if (value.length < minValueLength || !isNamedSecret({ before, name, separator, value, after })) continue;
     output += text.slice(doneUntil, from) + redactedText;
@@ -110,7 +110,7 @@ function encodingsOf(secret: string): string[] {
   const bytes = Buffer.from(secret);
   const inBase64 = [0, 1, 2].flatMap((offset) => {
     const text = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");
-    // A character has 6 bits. Those at the ends share theirs with the neighboring text.
+    // A base64 character has 6 bits. The characters at both ends share bits with the neighboring text, so they are cut off.
     const cut = text.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6));
     return [cut, cut.replaceAll("+", "-").replaceAll("/", "_")];
   });

@@ -79,7 +79,7 @@ const tokens: readonly string[] = [
   "AGE-SECRET-KEY-1[A-Z0-9]{58}",
 ];
 
-/** A letter may directly precede one in JSON, from an escape such as \\n. */
+/** Where a token starts: at a word boundary, or in JSON directly after the letter of an escape such as \\n. */
 const tokenStart = "(?<=^|[^A-Za-z0-9_-]|\\\\[nrt])";
 
 /** Every format in one expression, so that a text is read once. */
@@ -102,7 +102,7 @@ const certainNames = [
 const possibleNames = `(?:${certainNames}|secret|token|jwt|mysql_pwd)`;
 
 export const minValueLength = 4;
-/** A longer value is read on with `valueRest`. */
+/** `valueRest` matches the rest of a longer value. */
 export const maxValueLength = 1000;
 /** Characters of a value. */
 const valuePart = "[^\\s\"'`<>\\\\]";
@@ -121,7 +121,7 @@ export const optionShape = new RegExp(
   "gi",
 );
 
-/** A character of a command: not its end, unless that is escaped, and `;` or `&` only within a word such as a URL. */
+/** A character of a command. A newline is one only if it is escaped, and `;` or `&` only within a word, such as a URL. */
 const commandCharacter = "(?:[^\\n;|&]|\\\\\\n|[;&](?![\\s&]))";
 /** Some program with its arguments up to an option. */
 const programUpTo = (programs: string, option: string) =>
@@ -152,7 +152,7 @@ export const userShape = /((?<=[a-z0-9]):\/\/)([^\s/:@"'`<>]{0,300})(?::([^\s/"'
 export const cookieShape =
   /(\b(?:set-)?cookie["']?\s{0,3}:\s{0,3}["']?)([\w.$-]+=[^;\s"'\\]{4,}(?:;\s?[^;\r\n"'\\]+)*)/gi;
 
-/** How words begin of which docs make placeholders, such as `your-api-key` or `my_password`. */
+/** How words begin that docs use in placeholders, such as `your-api-key` or `my_password`. */
 const firstWords = [
   "your|my|the|an?|some|any|new|old|insert|replace|enter|put|change|changeme",
   "example|sample|test|demo|dummy|fake|foo|bar|user|guest|root|admin",
@@ -173,7 +173,7 @@ const placeholders = [
   /^&(?:#|lt;|quot;)/,
   // Characters in their order.
   /^(?:abc|0?123|1234)[a-z0-9]{0,3}$|^0123456789/,
-  // An ellipsis, or what hides a value.
+  // An ellipsis, or characters that hide a value.
   /\.{3}|…|x{4}|X{4}|\*{3}/,
   // A member in code: `process.env`.
   /^(?:process|os|config|env|import)\./,
@@ -191,7 +191,7 @@ export const isMadeUp = (token: string): boolean =>
 
 /** Words in a camel-case name. */
 const wordsOf = (value: string): string[] => value.match(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+/g) ?? [];
-/** Whether a word is too short to be one, and none of the usual short ones. */
+/** Whether a part of a name is too short for a word, apart from the usual short words. */
 const isScrap = (word: string): boolean =>
   word.length < 3 && !/^(?:id|my|to|of|in|is|by|on|or|as|at|no|ok|db|ui|ip|xo)$/i.test(word);
 
@@ -203,14 +203,14 @@ const looksRandom = (value: string): boolean =>
 export const looksSecret = (value: string): boolean =>
   !isPlaceholder(value) && /[A-Za-z]/.test(value) && (/\d/.test(value) || looksRandom(value));
 
-/** Names before `token` and `key` that make it something else than a secret. */
+/** Words before `token` and `key` with which a name doesn't mean a secret. */
 const harmlessPrefixes = [
   // The position in a list.
   "page|next|prev(?:ious)?|continu(?:e|ation)|cursor|sync",
-  // A token of a language model, and a number of them.
+  // A token of a language model, or a number of such tokens.
   "start|end|special|[beupm]os|pad|unk|mask|stop",
   "max|min|num|n|per|total|input|output|prompt|cached?",
-  // A key that is public, or of a table.
+  // A public key, or a key of a table.
   "public|primary|foreign|sort|partition",
 ];
 const harmlessPrefix = new RegExp(`(?:${harmlessPrefixes.join("|")})[_-]?$`, "i");
@@ -250,8 +250,8 @@ export const isBareSecret = (value: string, name = ""): boolean =>
 type NamedValue = { before: string; name: string; separator: string; value: string; after: string };
 
 /**
- * Whether a text of `namedShape` is a secret. Variables in capitals, headers and parameters of URLs hold one unless it is a placeholder,
- * while other names occur in code and prose, so the value has to look like a secret. `before`, `after`: some text around it.
+ * Whether a match of `namedShape` is a secret. The value of a variable in capitals, a header or a URL parameter is a secret unless it is a
+ * placeholder. Other names also occur in code and prose, so their value has to look like a secret. `before`, `after`: some text around the match.
  */
 export function isNamedSecret({ before, name, separator, value, after }: NamedValue): boolean {
   if (harmlessPrefix.test(before) && /(?:token|key)$/i.test(name)) return false;
@@ -262,7 +262,7 @@ export function isNamedSecret({ before, name, separator, value, after }: NamedVa
   // An argument in code.
   if (isAssignment && after.startsWith(",") && isIdentifier(value)) return false;
   if (isParameter || isAssignment) {
-    // With a closing bracket after it, it counts as a placeholder: it may be an argument in code, so it has to look like a secret.
+    // A value before a closing bracket may be an argument in code. It counts as a placeholder, so it has to look like a secret.
     const brackets = /^[)\]}]*/.exec(after)?.[0] ?? "";
     return !isPlaceholder(value + brackets) || isBareSecret(value, name);
   }
