@@ -15,7 +15,7 @@ export function contextOf(session: SessionEvent[]): Context | null {
     return sites.length === 0 && !edits ? null : { instructions: null, skills: [], mcpServers: [], env: [], ...docs };
   const offeredContext = milestonesOf(session, "context_offered").at(-1)?.detail;
   const calls = session.filter((event): event is EventOf<"tool_call"> => event.type === "tool_call");
-  // A skill that could not be loaded was not used. A server that answered with an error was.
+  // A skill that could not be loaded was not used. A server that answered with an error was used.
   const failedIds = new Set(session.flatMap((event) => (hasFailedResult(event) ? [event.id] : [])));
   const loads = calls.filter(({ id }) => !failedIds.has(id));
   const chars = workspace.instructionChars;

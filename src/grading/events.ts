@@ -22,7 +22,7 @@ export const milestonesOf = <Name extends MilestoneName>(events: SessionEvent[],
  */
 export type Http = EventOf<"http"> & { isAgentsOwn?: boolean; isMissing?: boolean };
 
-/** Whether a request failed: it got no response, an error status, or a page that says that there is none. */
+/** Whether a request failed: it got no response or an error status, or its page says that there is no such page. */
 export const hasFailed = (http: Http) => http.status === null || http.status >= 400 || http.isMissing === true;
 
 /** Whether there is no page at the URL of a request. */

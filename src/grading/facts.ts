@@ -60,12 +60,15 @@ export type Facts = {
   endSeq: number | null;
   /** What the agent said after its last call. */
   answer: string;
-  /** From when the agent began to work, or without that milestone from the start of the session, to the last event; null without events. */
+  /**
+   * The time from when the agent began to work to the last event; null without events. If the milestone for the beginning is missing, it counts from
+   * the start of the session.
+   */
   elapsedMs: number | null;
   checks: CheckResult[];
   /** The checks that determine whether the goal was met. */
   successChecks: CheckResult[];
-  /** Requests of the agent, without redirect hops and successful tunnels, which stay open as long as a program likes. */
+  /** Requests of the agent, without redirect hops and without successful tunnels, which programs keep open as long as they like. */
   taskRequests: Http[];
   /** Requests that check something, such as a link. */
   checkRequests: Http[];
@@ -95,7 +98,7 @@ const isRefusal = (event: SessionEvent): boolean =>
     ? event.error?.kind === "refused"
     : event.type === "tool_result" && event.ok === false && event.output?.error === "refused";
 
-/** The events of an agent with a model, with corrected tool results, and with the requests marked whose URLs it asked for itself. */
+/** The events of an agent with a model. Tool results are corrected, and requests for URLs that the agent asked for itself are marked. */
 function correctModelEvents(events: SessionEvent[]): SessionEvent[] {
   const urlOfCall = new Map(
     events.flatMap((event) =>
@@ -112,7 +115,7 @@ function correctModelEvents(events: SessionEvent[]): SessionEvent[] {
   });
 }
 
-/** The events, with the requests marked whose page says that there is none. */
+/** The events. Requests whose page says that there is no such page are marked. */
 function markMissingPages(events: SessionEvent[]): SessionEvent[] {
   const urlsOfCall = new Map(
     events.flatMap((event) =>
@@ -267,7 +270,7 @@ function evidenceOf(outcome: Outcome, successChecks: CheckResult[], judgment: Ju
   return evidenceGrades.findLast((grade) => decisiveParts.some(({ evidence }) => evidence === grade)) ?? null;
 }
 
-/** Whether a check has the numbers that its result is computed from. One in a stored session may lack them. */
+/** Whether a check has the numbers that its result is computed from. A check in a stored session may lack these numbers. */
 const isMeasured = ({ share, weight }: Check): boolean => Number.isFinite(share) && Number.isFinite(weight);
 
 function lastChecks(results: EventOf<"tool_result">[]): CheckResult[] {

@@ -29,9 +29,9 @@ type Call = { seq: number; tool: string; url: string | null; method: string };
 type Calls = Map<string, Call>;
 
 /**
- * Each failure once: the failed requests of one call, its failed result and the error event for its URL are one
- * failure. URLs that a tool probes on its own and doesn't find are not failures. `isModel`: the calls are those of a model, so the requests of
- * one call serve one purpose, and some of them may send something. A call of the explorer reads pages, each for itself.
+ * Each failure once: the failed requests of a call, its failed result and the error event for its URL are one failure. A URL that a tool probes on
+ * its own and doesn't find is not a failure. `isModel`: the calls are those of a model. Then the requests of a call serve one purpose, and some of
+ * them may send something. A call of the explorer reads pages, and each page counts by itself.
  */
 export function failuresOf(events: SessionEvent[], hosts: Hosts, isModel: boolean): Failure[] {
   const failures: Failure[] = [];
@@ -60,7 +60,7 @@ export function failuresOf(events: SessionEvent[], hosts: Hosts, isModel: boolea
 
 function addRequest(failures: Failure[], event: Http, hosts: Hosts, isModel: boolean): void {
   const { id, url, status, error, seq } = event;
-  // Whoever sends something doesn't read a page, whatever the host.
+  // A request that sends something doesn't read a page, whatever its host.
   const isRead = /^(GET|HEAD|OPTIONS|CONNECT)$/i.test(event.method);
   const target = hosts.isProduct(event) || (isModel && !isRead) ? "product" : "docs";
   const existing = isModel && id !== null ? failures.find((each) => each.id === id) : undefined;
@@ -107,7 +107,7 @@ function robotsRuleIn(value: unknown): RobotsRule | null {
   return typeof url === "string" && typeof line === "number" && typeof text === "string" ? { url, line, text } : null;
 }
 
-/** Whether a failure without the call's ID is one of its URL, and came after the call. */
+/** Whether a failure that has no call ID belongs to a call: it is about the call's URL, and came after the call. */
 const isOfCall = ({ url, seqs }: Failure, call: Call): boolean =>
   Boolean(call.url) && normalizedUrl(url) === normalizedUrl(call.url) && seqs[0]! > call.seq;
 

@@ -53,7 +53,7 @@ export type Recommendation = {
   title: string;
   /** What to change, and where. */
   action: string;
-  /** Whether it is a convention that helps agents, and nothing that got in one's way. */
+  /** Whether it is only a convention that helps agents. Its absence got in no agent's way. */
   isConvention: boolean;
   url: string | null;
   /** Fingerprints; never empty. */
@@ -152,7 +152,7 @@ export type LostPoints = { total: number; fixes: number; agent: number; network:
 export type JudgedPart = {
   text: string;
   met: "yes" | "no" | "unclear";
-  /** What the claim of the judge stands on. `judged`: only on the judge itself, so `met` is unclear. null: it makes no claim. */
+  /** What supports the judge's claim. `judged`: only the judge itself, so `met` is unclear. null: it makes no claim. */
   evidence: EvidenceGrade | null;
   events: number[];
   quote: string | null;

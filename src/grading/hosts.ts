@@ -18,7 +18,7 @@ export type Hosts = {
 export const isWrite = ({ method }: { method: string }) => !/^(GET|HEAD|OPTIONS|CONNECT|TRACE)$/i.test(method);
 const isSuccess = ({ status }: Http) => status !== null && status >= 200 && status < 300;
 const isHtml = ({ contentType }: Http) => /html/i.test(contentType ?? "");
-/** A path as that of a folder: it ends with a slash. */
+/** The path of a folder: with a slash at its end. */
 const folderOf = (path: string) => `${path.replace(/\/$/, "")}/`;
 const isAtOrBelow = (url: URL, other: URL) =>
   url.host === other.host && folderOf(url.pathname).startsWith(folderOf(other.pathname));
@@ -38,8 +38,8 @@ const serverList = /["']?servers["']?\s*:\s*(?:\[[^\]]*|\n(?:[ \t-].*(?:\n|$))+)
 const serverUrl = /["']?url["']?\s*:\s*["']?(https?:\/\/[^\s"',}]+)/g;
 
 /**
- * The hosts of the servers in the API descriptions that the docs served, which may be cut. Hosts that could be the agent's own are left out: those
- * without a public name, and those that its request for the description named.
+ * The hosts of the servers in the API descriptions that the docs served. A description may be cut. Hosts that could be the agent's own are left out:
+ * hosts without a public name, and hosts that the agent's request for the description named.
  */
 function describedServers(session: SessionEvent[], groupOf: (url: URL) => UrlGroup): Set<string> {
   const results = new Map(session.flatMap((e) => (e.type === "tool_result" ? [[e.id, e] as const] : [])));
@@ -60,7 +60,7 @@ function describedServers(session: SessionEvent[], groupOf: (url: URL) => UrlGro
 const isPublicName = (hostname: string) =>
   /\.[a-z][a-z-]+$/i.test(hostname) && !/\.(?:localhost|local|internal)$/i.test(hostname);
 
-/** What a tool that requests a URL itself returned of it. */
+/** The text that a tool returned for a URL that it requested itself. */
 function textOf(result: EventOf<"tool_result"> | undefined): string {
   const { text, body } = result?.output ?? {};
   const isOfRequest = result?.tool === "fetch_page" || result?.tool === "http_request";
@@ -76,9 +76,9 @@ function createGrouping(starts: string[], product: string | null, servers: Set<s
 }
 
 /**
- * URLs on docs hosts are pages, whatever tool requests them. If docs and product share a host, URLs below the product
- * URL belong to the product. If the product URL can't distinguish them, writes and URLs below the URL of a write do.
- * `servers` are further hosts of the product.
+ * URLs on docs hosts are pages, whatever tool requests them. If docs and product share a host, URLs below the product URL belong to the product. If
+ * the product URL can't distinguish them, writes belong to the product, and so do URLs below the URL of a write. `servers` are further hosts of the
+ * product.
  */
 function hostsOf(starts: string[], product: string | null, taskRequests: Http[], servers: Set<string>): Hosts {
   const groupOf = createGrouping(starts, product, servers);
@@ -89,7 +89,8 @@ function hostsOf(starts: string[], product: string | null, taskRequests: Http[],
       return url === null ? [] : [{ http, url }];
     });
   const docsPaths = starts.flatMap((start) => URL.parse(start)?.pathname ?? []);
-  // Whether a response can't be a page or file of the docs: their server may answer a write with one. In a browser, products send HTML too.
+  // Whether a response can't be a page or file of the docs. The server of the docs may answer a write with a page. In a browser, products send HTML
+  // too.
   const isEndpoint = (http: Http, { pathname }: URL) =>
     (http.purpose === "page" || !isHtml(http)) && !isFile(pathname) && folderOf(pathname) !== "/";
   const holdsDocs = ({ pathname }: URL) => docsPaths.some((path) => path.startsWith(folderOf(pathname)));
@@ -113,7 +114,7 @@ function hostsOf(starts: string[], product: string | null, taskRequests: Http[],
       if (url === null) return false;
       const group = groupOf(url);
       if (group !== "shared") {
-        // Without a known product, every host besides those of the docs is in its group.
+        // Without a known product, the group of the product has every host besides those of the docs.
         const isDeclared = product !== null || servers.has(url.host) || response.mappedUrl !== null;
         return group === "product" && isDeclared;
       }

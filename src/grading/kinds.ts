@@ -24,8 +24,8 @@ export const frictionCategories = [
 export const scopes = ["goal", "conduct_only", "docs_only"] as const;
 
 /**
- * How sure it is that a goal was reached or missed. `verified`: by a success check, or the product's own answer. `observed`: the product's own program said
- * so. `judged`: only a judge says so.
+ * How sure it is that a goal was reached or missed. `verified`: a success check or the product's own answer shows it. `observed`: the product's own
+ * program said so. `judged`: only a judge says so.
  */
 export const evidenceGrades = ["verified", "observed", "judged"] as const;
 

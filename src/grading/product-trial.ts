@@ -32,7 +32,7 @@ export function hasTriedProduct({ calls, results, requests, hosts, mcpServers, f
   const isShownByDocs = (action: Action) => {
     if (action.kind !== "command") return false;
     const program = programOf(action.words);
-    // What a client requests is known by itself.
+    // A client only sends requests, and the product's answers to them are known.
     if (onlyHelps(program) || isClient(program)) return false;
     return isDocumented(docsLines, [program, ...withoutOptions(action.words.slice(1))]);
   };

@@ -53,7 +53,7 @@ export function gradeSession(events: SessionEvent[], methodology: Methodology = 
   };
 }
 
-/** A session without requests for pages that the run itself hides: their failure is no fault of the docs or the agent. */
+/** A session without requests for pages that the run itself hides. Neither the docs nor the agent is to blame when these requests fail. */
 function withoutHiddenPages(session: SessionEvent[]): SessionEvent[] {
   const isHidden = (event: SessionEvent): event is EventOf<"http"> =>
     event.type === "http" && event.edit?.kind === "hidden";

@@ -10,9 +10,9 @@ import {
 import { tokensOf } from "./code.ts";
 
 /**
- * How an action that worked differs from one that failed. `found`: what the failed one has; null: nothing. `expected`: what the other one has
- * there; null: nothing. `key`: of a part whose value differs; null: its name differs, or it has none. `after`: the last word of a command before
- * the difference.
+ * How an action that worked differs from an action that failed. `found`: what the failed action has; null: nothing. `expected`: what the action that
+ * worked has in its place; null: nothing. `key`: the key of a part whose value differs; null: the part's name differs, or it has no name. `after`:
+ * the last word of a command before the difference.
  */
 export type Difference = {
   role: Role;
@@ -31,7 +31,7 @@ const maxItems = 600;
  */
 function align<T>(allOfA: T[], allOfB: T[], similarity: (a: T, b: T) => number): [number | null, number | null][] {
   const [a, b] = [allOfA.slice(0, maxItems), allOfB.slice(0, maxItems)];
-  // `best[i][j]`: the largest sum of what follows in both lists, from the items `i` and `j` on.
+  // `best[i][j]`: the largest sum of similarities of all items from `i` and `j` on.
   const best = Array.from({ length: a.length + 1 }, () => new Float64Array(b.length + 1));
   for (let i = a.length - 1; i >= 0; i--)
     for (let j = b.length - 1; j >= 0; j--)
@@ -53,10 +53,13 @@ function align<T>(allOfA: T[], allOfB: T[], similarity: (a: T, b: T) => number):
 const similarityOfIds = 0.9;
 const similarityOfContained = 0.8;
 const similarityOfSameStart = 0.6;
-/** Letters, and the share of the longer word, from which words start alike or contain one another. */
+/**
+ * Words start alike if they share this many letters, and this share of the longer word. A word counts as contained in another one from this many
+ * letters on.
+ */
 const minSameStart = { letters: 3, share: 0.4 };
 
-/** 0 to 1: 1 if equal, less if they share most of their letters. */
+/** 0 to 1: 1 for equal words, less for words that are only similar. */
 export function wordSimilarity(a: string, b: string): number {
   if (a === b) return 1;
   if (isId(a) && isId(b)) return similarityOfIds;
@@ -86,7 +89,7 @@ const isSafe = (method: string | null) => method !== null && /^(GET|HEAD|OPTIONS
 /** Whether a word may be the ID of something, rather than a version or a name. */
 export const isId = (word: string): boolean => /\d/.test(word) && !/^v\d+/i.test(word) && !/^-|[=/(\s]/.test(word);
 
-/** Segments that name a resource by its ID stand for each other. */
+/** 0 to 1: how similar two segments of paths are. Two IDs count as similar, because each may name some resource. */
 const segmentSimilarity = (a: string, b: string): number => (a !== b && isId(a) && isId(b) ? 1 : wordSimilarity(a, b));
 
 /** The values that a request sends, without the quotes around them. */
@@ -131,7 +134,7 @@ function commandSimilarity(failed: CommandAction, later: CommandAction, isReject
   const similarity = (word: string, other: string) =>
     word === failed.code && other === later.code ? codeSimilarity(word, other) : wordSimilarity(word, other);
   const pairs = align(words, others, similarity);
-  // What was left out or replaced by something unlike it must be what the product rejected, or an option.
+  // A word that was left out, or replaced by an unlike word, must be an option or what the product rejected.
   const leftOut = pairs.flatMap(([i, j]) => (i !== null && j === null ? [words[i]!] : []));
   if (leftOut.some((word) => !isOption(word) && !isRejected(word))) return 0;
   // Programs that only look at things have the same purpose only if they look at the same things.
@@ -192,8 +195,8 @@ const bodyOf = ({ parts }: RequestAction): string =>
   `{${parts.flatMap(({ role, key, value }) => (role === "field" ? [`"${key}": ${value}`] : [])).join(", ")}}`;
 
 /**
- * Names that only one of the requests has, then values that differ. Two names are the same one, renamed, if they have the same value, are alike,
- * or are the only ones of their request.
+ * The names that only one of the requests has, then the values that differ. Two names count as one renamed name if their values are equal, if the
+ * names are alike, or if neither request has another name that the other one lacks.
  */
 function namedDifferences(role: Part["role"], failed: RequestAction, worked: RequestAction): Difference[] {
   const failedParts = failed.parts.filter((part) => part.role === role);
@@ -235,7 +238,7 @@ function asWritten({ role, key, value }: Part): string {
 
 const isAuthorization = ({ role, key }: Part) => role === "header" && /^(proxy-)?authorization$/.test(key);
 
-/** Credentials are the reader's own, but their scheme is not. */
+/** Compares only the schemes of credentials. The credentials themselves are the reader's own. */
 function schemeDifferences(part: Part, other: Part | undefined): Difference[] {
   const [found, expected] = [schemeIn(part.value), schemeIn(other?.value ?? "")];
   return found === null || expected === null || found === expected

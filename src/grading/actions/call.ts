@@ -58,7 +58,7 @@ export function intentsOf(actions: Action[]): Action[] {
 function toActions(command: ShellCommand, files: Files): Action[] {
   const { variables, input, outputs, source } = command;
   const wrapped = command.words.findIndex((word) => !wrappers.test(word));
-  // A wrapper without a command is the command.
+  // A wrapper without a command is itself the command.
   const words = command.words.slice(wrapped < 0 ? -1 : wrapped);
   const program = programOf(words);
   const argument = words.find(

@@ -63,10 +63,10 @@ const keyOrBracket = new RegExp(
   "g",
 );
 
-/** Keys of object literals and keyword arguments with their values. The key of an object says what those in it are. */
+/** Keys of object literals and keyword arguments with their values. The key of an object determines the role of the keys in it. */
 function keysOf(text: string): Part[] {
   const parts: Part[] = [];
-  // What the keys in each open bracket are, the innermost last; null: no part of the request.
+  // The role of the keys in each open bracket, the innermost bracket last; null: they are no part of the request.
   const openRoles: (Part["role"] | null)[] = [];
   // A key whose value is in the next bracket.
   let objectKey: string | null = null;
@@ -86,7 +86,7 @@ function keysOf(text: string): Part[] {
   return parts;
 }
 
-/** The value of a key in program text. Fields have JSON values, as those of a body do. */
+/** The value of a key in program text. The values of fields are JSON, as in a body. */
 function asValue(role: Part["role"], value: string): string {
   const text = value.replace(/^["']|["']$/g, "");
   return role === "field" && text !== value ? JSON.stringify(text) : text;

@@ -59,7 +59,7 @@ json key max-time method output output-document post-data post-file proxy refere
 timeout tries upload-file url user user-agent write-out`.split(/\s+/),
 );
 
-/** `values`: of the options that have some, by `-d` or `--data`. `flags`: the other options. */
+/** `values`: the values of each option that has some, by the option's name, such as `-d` or `--data`. `flags`: the other options. */
 type CommandOptions = { values: Map<string, string[]>; flags: Set<string>; operands: string[] };
 
 function optionsOf(words: string[]): CommandOptions {

@@ -31,7 +31,7 @@ function splitPage(lines: string[]): { blocks: Block[]; prose: number[] } {
     const [, indent = "", fence] = /^(\s*)(`{3,}|~{3,})/.exec(line) ?? [];
     if (open?.fence) {
       if (fence?.startsWith(open.fence)) closeBlock();
-      // The lines in a list are indented like their fence.
+      // In a list, the lines of a block are indented like its fence.
       else open.code += `${line.slice(Math.min(open.indent, /^\s*/.exec(line)![0].length))}\n`;
     } else if (fence !== undefined) {
       closeBlock();

@@ -45,7 +45,7 @@ export function parseShell(text: string): ShellCommand[] {
   return scan.commands.filter(({ words, variables }) => words.length + variables.length > 0);
 }
 
-/** What a sticky pattern matches at the current position, which then moves behind it. */
+/** Matches a sticky pattern at the current position, and moves the position behind the match. */
 function take(scan: Scan, pattern: RegExp): RegExpExecArray | null {
   pattern.lastIndex = scan.at;
   const match = pattern.exec(scan.text);

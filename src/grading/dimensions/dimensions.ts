@@ -104,7 +104,7 @@ function measureGoal(facts: Facts): UnroundedDimension | null {
   if (successChecks.exactScore !== null) return dimension("Goal achievement", [successChecks]);
   if (facts.outcome === "not_judged" || facts.kind !== "model") return null;
   const parts = facts.judgment?.verdict?.parts ?? [];
-  // Only the agent itself says so.
+  // Only the agent itself says that it missed the goal.
   const isMissedWithoutVerdict = facts.outcome === "goal_not_met" && !parts.some(({ met }) => met === "no");
   if (isMissedWithoutVerdict)
     return dimension("Goal achievement", [sharePart("Goal parts", 1, 0, { parts: Math.max(1, parts.length) })]);
@@ -150,8 +150,8 @@ function pageRequests({ taskRequests, hosts, failures }: Facts): { http: Http; h
 }
 
 /**
- * The share of page requests that failed: of all, or of those until the nearest page was read, whichever is worse.
- * Pages that an unsure agent reads afterwards found it no faster.
+ * The share of page requests that failed: among all of them, or among those up to the nearest page, whichever is worse. Pages that an unsure agent
+ * reads after the nearest page must not improve the share.
  */
 function failedRequestsPart(facts: Facts): Part {
   const { weight, guessFactor, zeroAtShare } = standardMethodology.discoverability.missed;
@@ -271,8 +271,8 @@ function measureEfficiency(facts: Facts): UnroundedDimension | null {
 }
 
 /**
- * The share of page requests that didn't help: those that failed, were repeated or useless. Of the others, the share of the goal that the nearest
- * section lacks doesn't help either.
+ * The share of page requests that didn't help, because they failed, repeated an earlier request or were useless. If the nearest section lacks a share
+ * of the goal, the same share of the other requests counts as well.
  */
 function wastedFetches(facts: Facts): Part {
   const { weight, zeroAtShare } = standardMethodology.efficiency.waste;

@@ -47,7 +47,10 @@ function namesIn(text: string): string[] {
   return [...code.flatMap(words), ...identifiers];
 }
 
-/** The text of a page: that of the next result with a text after its event, or of the last one before; null: both results are of other pages. */
+/**
+ * The text of a page. It is in the next result with a text after the page's event, or in the last result before it; null: both results have other
+ * pages.
+ */
 function textOfPage({ url, seq }: Facts["pages"][number], { results }: Facts): string | null {
   const hasText = ({ output }: Facts["results"][number]) => typeof output?.text === "string";
   const next = results.find((each) => each.seq > seq && hasText(each));

@@ -37,9 +37,9 @@ const isDenial = (status: number | null): boolean =>
   status === 405 || status === 410 || status === 415 || status === 501;
 /** After more steps than this, nobody knows which of them the docs lack. */
 const maxMissingSteps = 3;
-/** Similarity from which a sample is the step that the agent took, of requests and of the words of commands. */
+/** From this similarity on, a sample is the step that the agent took. `request`: of requests. `command`: of the words of commands. */
 const minStepSimilarity = { request: 0.8, command: 0.6 };
-/** Share of a command's words from which it repeats a sample. A request repeats one if it is like it at all. */
+/** A command repeats a sample if it has at least this share of the sample's words. A request repeats a sample if it is like it at all. */
 const minCopiedShare = 0.7;
 
 /** A call that failed, with how the agent recovered. */
@@ -54,7 +54,7 @@ type FailedCall = {
   failed: Action[];
 };
 
-/** The line of a page, read before, that caused an error; null if the docs didn't cause it. */
+/** The line that caused an error, on a page that the agent had read before; null if the docs didn't cause the error. */
 export function blameOf(recovery: Recovery, facts: Facts): Blame | null {
   const { failure, call, fix } = recovery;
   if (call === null) return null;
@@ -66,7 +66,7 @@ export function blameOf(recovery: Recovery, facts: Facts): Blame | null {
   return fix === null ? blameWithoutFix(failedCall) : blameByFix(failedCall, fix);
 }
 
-/** The failed actions with those that then worked for the same purpose, the most similar first. */
+/** Pairs of a failed action and an action that then worked for the same purpose, the most similar pair first. */
 function similarPairs(failed: Action[], worked: Action[], message: string) {
   return failed
     .flatMap((action) => worked.map((other) => ({ action, other, similarity: similarityOf(action, other, message) })))
@@ -100,7 +100,9 @@ function blameByFix(failedCall: FailedCall, fix: NonNullable<Recovery["fix"]>): 
   return same ? missingStep(same.action, worked, fix, failedCall) : null;
 }
 
-/** The differences that the docs may be responsible for: names, and if there are none, values that the product's message explains. */
+/**
+ * The differences that the docs may be responsible for: differences in names or, if there are none, in values that the product's message explains.
+ */
 function significantDifferences(
   allDifferences: Difference[],
   failed: Action,
@@ -159,7 +161,9 @@ function isRealPathChange(found: string, expected: string, recovery: Recovery, f
   return added.length + removed.length > 0 && !isOtherResource;
 }
 
-/** Whether the agent knew a value from what it was asked, did or saw before the error, other than from pages: its own data. */
+/**
+ * Whether a value is the agent's own data: it was in the goal, or in an earlier call or its result. Calls that failed or fetched pages don't count.
+ */
 function isData(value: string, { call }: Recovery, { calls, results, goal }: Facts): boolean {
   const until = call?.seq ?? 0;
   const failedIds = new Set(results.filter(({ ok }) => ok === false).map(({ id }) => id));
@@ -174,7 +178,7 @@ function isData(value: string, { call }: Recovery, { calls, results, goal }: Fac
 }
 
 /**
- * Whether the docs had said before what worked, so that the agent chose something else. That doesn't excuse them for a request that never works, or
+ * Whether the docs had already said what worked, so the agent chose something else. The docs are still to blame for a request that never works, and
  * for a word that the product's message rejects.
  */
 function isDocumented(
@@ -200,7 +204,7 @@ function isDocumented(
   );
 }
 
-/** Whether pages have the name of a part, such as `"to": "Bern"` or `Authorization: Bearer k1`, or the scheme of the latter. */
+/** Whether pages have the name of a part, such as `"to": "Bern"`. For an Authorization header, its scheme is enough. */
 function isMentioned(role: Role, part: string, pages: PageText[]): boolean {
   const name = /^"?([^":=\s]+)/.exec(part)?.[1]?.toLowerCase() ?? part;
   const scheme = role === "header" && name === "authorization" ? /:\s*(\w+)/.exec(part)?.[1]?.toLowerCase() : undefined;
@@ -219,7 +223,7 @@ function missingStep(
   failedCall: FailedCall,
 ): Blame | null {
   const { facts, pages, status } = failedCall;
-  // No status: since the same call worked later, what the agent had put in place of placeholders was right.
+  // No status: the same call worked later, so the agent had filled in the placeholders correctly.
   const sampleLine = findSample(action, pages, null);
   if (sampleLine === null || isTemporary(status)) return null;
   const steps = stepsBefore(fix, action, worked, failedCall);
@@ -242,7 +246,7 @@ function missingStep(
   };
 }
 
-/** What may have made the difference between an action that failed and the same one in the call that worked. */
+/** The steps that may have made an action work in the call that fixed the error, although the same action had failed before. */
 function stepsBefore(
   fix: NonNullable<Recovery["fix"]>,
   action: Action,
@@ -299,7 +303,7 @@ function isSameStep(sample: Action, step: Action): boolean {
 const describe = (step: Action): string =>
   step.source !== "" || step.kind !== "request" ? step.source : `${partOf(step, "method")} ${partOf(step, "path")}`;
 
-/** The sample that a failed action repeats as a whole. `status`: of its response, if placeholders may have been filled in wrongly. */
+/** The sample that a failed action repeats as a whole. `status`: the status of its response; null: placeholders were filled in correctly. */
 function findSample(failed: Action, pages: PageText[], status: number | null): CopiedLine | null {
   const noDifference: Difference = {
     role: failed.kind === "request" ? "path" : "operand",
@@ -342,7 +346,10 @@ function blameWithoutFix({ recovery, pages, status, failed }: FailedCall): Blame
   return null;
 }
 
-/** A request that is wrong whatever exists: a missing resource may only have been an example. */
+/**
+ * The path of a request that can't work; null if it may work. A missing resource alone proves nothing, because the sample may only have named an
+ * example.
+ */
 function failingRequest(action: RequestAction, status: number | null): string | null {
   const [method, path] = [partOf(action, "method"), partOf(action, "path")];
   return path !== null && ((isMissing(status) && method === "POST") || isDenial(status)) ? path : null;

@@ -15,7 +15,10 @@ export type CopiedLine = Replacement & { page: PageText; at: number; difference:
 const blockBonus = 0.01;
 /** The score of a sample of a request without any names: it has nothing but its line in common with the action. */
 const scoreWithoutNames = 0.75;
-/** How much of a sample an action must repeat to be a copy of it: if the sample has what is wrong, and if it lacks something. */
+/**
+ * An action is a copy of a sample if it repeats at least this share of it. `withError`: the sample has what is wrong. `withoutPart`: the sample lacks
+ * something.
+ */
 const minShare = { withError: 0.5, withoutPart: 0.7 };
 /** How similar a line of program text must be to the line that failed, if no single token of that line is wrong. */
 const minShareOfLine = 0.95;
@@ -49,7 +52,7 @@ export function samplesFor(action: Action, { samples, lines }: PageText): Sample
   return [...samples, ...quoting];
 }
 
-/** How much of a sample is in an action that was copied from it; 0 if it wasn't, or doesn't show the difference. */
+/** How much of a sample is in an action that was copied from it; 0 if the action wasn't, or if the sample doesn't show the difference. */
 export function copyScore(failed: Action, { action: sample }: Sample, difference: Difference): number {
   if (failed.kind === "request" && sample.kind === "request") return requestCopyScore(failed, sample, difference);
   if (failed.kind !== "command") return 0;
@@ -60,7 +63,10 @@ export function copyScore(failed: Action, { action: sample }: Sample, difference
   return sample.kind === "command" ? commandCopyScore(failed, sample, difference) : 0;
 }
 
-/** Whether a sample has the path of a request: with placeholders and, without a host of its own, perhaps without the path of a base URL. */
+/**
+ * Whether a sample has the path of a request. The sample's path may have placeholders. If the sample has no host, the path of a base URL may be
+ * missing too.
+ */
 function pathMatches(sample: RequestAction, path: string | null): boolean {
   const samplePath = partOf(sample, "path");
   if (samplePath === null || path === null) return samplePath === null;
@@ -115,8 +121,8 @@ function commandCopyScore(failed: CommandAction, sample: CommandAction, { found,
 }
 
 /**
- * How much of program text that failed is in a sample: of the line that is wrong, or of all lines if one is missing; 0 if that isn't enough to be
- * copied from it.
+ * How much of program text that failed is in a sample: of the wrong line, or of all lines if a line is missing; 0 if too little is the same for a
+ * copy.
  */
 function codeCopyScore({ code }: CommandAction, sample: string, { found, expected }: Difference): number {
   const sampleLines = sample.split("\n").map((line) => line.trim());
@@ -168,7 +174,7 @@ function replacementIn(sample: Action, difference: Difference): Replacement {
 const namesPart = (line: string, text: string, { role, key }: Difference): boolean =>
   namesWord(role === "header" && key === null ? line.toLowerCase() : line, text);
 
-/** A replacement as its line writes it, with what is next to it, where it may occur twice in the line. */
+/** A replacement as its line writes it. If the text may occur twice in the line, the replacement includes what is next to it. */
 function uniqueInLine(
   line: string,
   copy: { found: string; expected: string | null; difference: Difference; sample: Action; failed: Action },
@@ -225,7 +231,7 @@ function pathReplacement(sample: RequestAction, { found, expected }: Difference)
   return { found: path, expected: `/${segments.join("/")}` };
 }
 
-/** The line of a sample, and the same line with what is missing in it. If it isn't known where that belongs, only what is missing. */
+/** The line of a sample, and the same line with the missing part inserted. If it isn't known where the part belongs, only the part. */
 function inserted(line: string, { role, expected, after }: Difference, sample: Action): Replacement {
   const text = line.trim().replace(/^[$%❯]\s+/, "");
   // Only a line that begins with the sample has nothing else around it.

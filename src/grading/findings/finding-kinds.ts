@@ -5,7 +5,7 @@ import { frictionByCheck } from "./catalogue.ts";
 type FindingKind = {
   id: string;
   title: string;
-  /** The highest that it gets. */
+  /** The highest severity of its findings. */
   severity: Friction["severity"];
   /** What must be wrong, as the documentation says it. */
   meaning: string;

@@ -42,8 +42,8 @@ const remediesOfPages: ReadonlyMap<string, RegExp> = new Map([
 ]);
 
 /**
- * Merges a finding about a whole site and those about its pages that report the same defect: into the one about the site if it is more severe than
- * all others, else into the most severe one about a page.
+ * Merges a finding about a whole site with the findings about its pages that report the same defect. The finding about the site stays if it is more
+ * severe than all others. Otherwise, the most severe finding about a page stays.
  */
 function withoutSummaries(findings: Finding[]): Finding[] {
   let all = findings;

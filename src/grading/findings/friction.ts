@@ -44,7 +44,10 @@ function toFriction(finding: Finding, facts: Facts): Friction {
   };
 }
 
-/** Equal ones stay in the order of the session. Fingerprints depend on the host, so by them alone the same docs elsewhere would have another order. */
+/**
+ * Equally important ones stay in the order of the session. The order doesn't start with fingerprints, because they depend on the host: the same docs
+ * on another host would get another order.
+ */
 const byImportance = (a: Friction, b: Friction): number =>
   severityRank[a.severity] - severityRank[b.severity] ||
   (b.lostUsd ?? 0) - (a.lostUsd ?? 0) ||

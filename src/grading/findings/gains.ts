@@ -20,13 +20,13 @@ export function gainOf(cause: Cause, facts: Facts, measured: Measurement, method
   return round1(Math.max(0, (better.score ?? 0) - measured.score));
 }
 
-/** Margin of a gain, the larger one of a share and points: a new session on the fixed docs reads other pages. */
+/** The margin of a gain is the larger of a share of it and these points, because a new session on the fixed docs reads other pages. */
 const margin = { share: 0.1, points: 0.3 };
 
 /**
- * The minimum and maximum gain of a change. Checks that were skipped because another failed may fail once it is fixed, a
- * page that becomes readable may be useless or explain what was missing, and where a goal was not found, it is unknown
- * how it would be found. Never more than was lost.
+ * The minimum and maximum gain of a change. A check that was skipped because another check failed may fail once that one passes. A page that becomes
+ * readable may be useless, or may explain what was missing. If the goal was not found, it is unknown how it would be found. The gain is never more
+ * than what was lost.
  */
 export function rangeOf(cause: Cause, facts: Facts, measured: Measurement, methodology: Methodology) {
   const gain = gainOf(cause, facts, measured, methodology);
@@ -119,8 +119,8 @@ export function lostPointsOf(
 }
 
 /**
- * The share of each cause in the points that fixes would gain, after the causes before it, one decimal. Together at
- * most `fixes`. A cause that gains more than those right before it divides the points equally with them, so shares never rise.
+ * How many of the points that fixes would gain each cause accounts for, after the causes before it, one decimal. The shares add up to at most
+ * `fixes`. A cause that gains more than the causes right before it divides the points equally with them, so shares never rise.
  */
 export function sharesOf(
   causes: Cause[],

@@ -120,7 +120,7 @@ function unclearDraft(answer: GoalAnswer, facts: Facts): FindingDraft {
       category: "other",
       title: `Possible answer: ${nearestSection}`,
       description: `This section contains most of the goal and a sample, but the explorer isn't sure that it is the answer.${notes.missing}${notes.unseen}${notes.others}`,
-      // The docs need no change because of that.
+      // The docs may be right as they are.
       owner: "agent",
       remedy: { key: "goal", title: "Check that this section answers the goal" },
     };

@@ -64,7 +64,7 @@ function changeOf({ role, key, found, expected }: Difference): string {
 
 type Wording = { title: string; remedy: string; fix: string | null };
 
-/** The title of a finding and its fix. `found`, `expected`: as the docs write what differs, which the agent may have written otherwise. */
+/** The title of a finding and its fix. `found`, `expected`: what differs, as the docs write it. The agent may have written it in another way. */
 function wordingOf({ kind, difference, found, expected, others }: Blame): Wording {
   const noun = nouns[difference.role];
   const wrong = `Wrong ${noun} in the docs: ${found}`;
@@ -92,7 +92,7 @@ function misleadingPageDraft(recovery: Recovery, blame: Blame, guesses: Recovery
   const { title, remedy, fix: change } = wordingOf(blame);
   const found = lineOrNull(blame.found, 1000);
   const failures = [failure, ...guesses.map((each) => each.failure)];
-  // A request to a host that is not the product's counts as one for a page, too.
+  // Requests to hosts other than the product's count as requests for pages, too.
   const requests = facts.taskRequests
     .filter((http) => !facts.hosts.isProduct(http) && failures.some(({ seqs }) => seqs.includes(http.seq)))
     .map(({ seq }) => seq);

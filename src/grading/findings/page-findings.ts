@@ -105,7 +105,7 @@ const checkOfCode: Record<string, string> = {
   soft_404: "missing-pages-say-so",
 };
 
-/** A page that could not be read although the request for it did not fail, or something in its place. */
+/** The problem with a page that could not be read although its request did not fail, or in whose place something else came. */
 function pageProblem(failure: Failure, url: string, facts: Facts, blocksStart: boolean): Problem {
   const { code, message } = failure;
   const { title } = checkFrictionOf({ id: checkOfCode[code ?? ""] ?? "page-readable", group: "page" });
@@ -152,7 +152,7 @@ function evidenceOfRule({ rule }: Failure): Finding["evidence"] {
   return { url: lineOrNull(rule.url, 2000), line: rule.line, found: text, expected: null, text, steps: [] };
 }
 
-/** Whether the host of a request responded to another one. */
+/** Whether the host of a request responded to another request. */
 const hasAnswered = ({ url }: Http, { taskRequests }: Facts): boolean =>
   taskRequests.some((other) => other.status !== null && URL.parse(other.url)?.host === URL.parse(url)?.host);
 

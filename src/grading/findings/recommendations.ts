@@ -7,8 +7,9 @@ import { type Finding, joinCauses, noCause, textOrder, worstSeverity } from "./f
 import { gainOf, rangeOf, sharesOf } from "./gains.ts";
 
 /**
- * One recommended fix for each change that would remove listed friction points: the most severe first, then the highest gain. What is
- * only inferred counts one step less, and comes after what was seen. Site conventions come after everything that got in an agent's way.
+ * One recommended fix for each change that would remove listed friction points: the most severe first, then the highest gain. A fix for inferred
+ * problems counts one step less, and comes after fixes for problems that were seen. Site conventions come after everything that got in an agent's
+ * way.
  */
 export function recommendationsOf(
   findings: Finding[],
@@ -51,7 +52,7 @@ export function recommendationsOf(
   return groups.map(({ fix }, i) => ({ priority: i + 1, ...fix, lostPoints: shares[i] ?? null }));
 }
 
-/** The first that says what to write instead, or else the first. */
+/** The first evidence that says what to write instead, or else the first of all. */
 function evidenceOf(group: Finding[]): Finding["evidence"] {
   const evidences = group.flatMap(({ evidence }) => evidence ?? []);
   return evidences.find(({ expected }) => expected !== null) ?? evidences[0] ?? null;

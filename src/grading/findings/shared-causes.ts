@@ -5,12 +5,12 @@ import { normalizedLine, normalizeUrl } from "../text.ts";
 
 /** If at least this many pages have the same problem in a link or a sample, it has one cause: a template or a repeated text. */
 const minPages = 3;
-/** The same for problems of whole pages, which say less about their cause, and which at least half of the pages must have. */
+/** The minimum for problems of whole pages, which say less about their cause. At least half of the pages must have such a problem, too. */
 const minWholePages = 5;
 
 /**
- * Failed checks by cause. One group: the same problem on several pages, such as a link in a menu, a copied sample, or something that
- * most pages lack. `allChecks`: those of the session that were made.
+ * Groups failed checks by their cause. A group has the same problem on several pages, such as a link in a menu, a copied sample, or something that
+ * most pages lack. `allChecks`: all checks that the session made.
  */
 export function groupByCause(failed: CheckResult[], allChecks: CheckResult[]): CheckResult[][] {
   const checksById = Map.groupBy(allChecks, ({ id }) => id);

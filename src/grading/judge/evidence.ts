@@ -9,7 +9,7 @@ const speakingTools = ["ask_human", "report_friction", "finish"];
 
 /** Shorter quotes occur by chance. */
 export const minQuoteChars = 4;
-/** The length of a session as a judge reads it, and of its events by their rank, in characters. */
+/** Maximum length of a session as a judge reads it, and of its events by their rank, in characters. */
 const maxChars = 90_000;
 const maxEventChars = { important: 1500, other: 500 };
 /** Ranks below this one are important. */
@@ -17,7 +17,7 @@ const firstOtherRank = 2;
 const lastEvents = 20;
 const maxParts = 12;
 
-/** The ends of lines and clauses, and of sentences that another one follows; `e.g.` ends none. */
+/** The ends of lines and clauses, and the ends of sentences before another sentence. `e.g.` ends no sentence. */
 const partEnd = /\n+|;\s+|(?<=[.!?])(?<!\b(?:e\.g|i\.e|etc|vs)\.)\s+(?=[\p{Lu}\p{N}"“'`*-])/u;
 const listMarker = /^\s*([-*•]|\d+[.)])\s+/;
 

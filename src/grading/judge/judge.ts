@@ -112,8 +112,8 @@ const toEventsBySeq = (session: SessionEvent[]): EventsBySeq => new Map(session.
 type Citation<P> = { quote: string; events: number[]; proof: P };
 
 /**
- * What proves a claim: its events exist, one of them contains its quote, and is of a kind that proves it; or else an objection, which continues a
- * sentence about the claim.
+ * Finds what proves a claim. The claim's events must exist, and one of them must contain its quote and be of a kind that proves the claim. Otherwise,
+ * returns an objection, which continues a sentence about the claim.
  */
 function findCitation<P>(
   bySeq: EventsBySeq,
@@ -255,7 +255,7 @@ export function outcomeOf({ parts }: Verdict): "succeeded" | "goal_not_met" | "n
 }
 
 const modelFamilies = /claude|gemini|gemma|llama|qwen|mistral|mixtral|deepseek|gpt|grok|phi|command|kimi|glm/i;
-/** The vendors of families that are named otherwise. */
+/** The vendors of model families that don't have their vendor's name. */
 const vendors: Record<string, string> = {
   gpt: "openai",
   claude: "anthropic",

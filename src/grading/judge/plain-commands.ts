@@ -7,8 +7,8 @@ const separator = /^(?:&&|;|\n|\|(?![|&]))[ \t\n]*/;
 const assignment = /^[A-Za-z_]\w*=/;
 
 /**
- * The commands of a shell line that consists of plain commands; null if there is anything else in it. `variables`: the names of those that the prompt
- * set, which are plain as well.
+ * The commands of a shell line that consists of plain commands; null if there is anything else in it. `variables`: names of variables that the prompt
+ * set. They are plain as well.
  */
 export function plainCommandsOf(line: string, variables: readonly string[] = []): PlainCommand[] | null {
   const isKnown = (name: string) => variables.includes(name);

@@ -119,7 +119,7 @@ export function productAnswersOf(session: SessionEvent[]): ProductAnswers {
     return [{ http, text, values: valuesOf(text) }];
   });
   const deletions = requests.filter(isSuccess).flatMap((http) => findDeletion(http, inputOf(http)) ?? []);
-  /** Words that the agent sent before an answer, such as the host and the version of the API: they name nothing that the answer made. */
+  /** Words that the agent sent before an answer, such as the host and the version of the API. They can't name anything that the answer made. */
   const sentBefore = ({ seq }: Http) =>
     wordsOf(requests.filter((http) => http.seq <= seq).flatMap(({ url, sent = "" }) => [url, sent]));
   /** Whether a later request deleted what an answer made: it names a new value of the answer. */

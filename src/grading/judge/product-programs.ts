@@ -26,7 +26,7 @@ const protectedPath = /^[^\n]{0,300}(?:^|\/)(?:node_modules|site-packages|dist-p
 const packageRunners = new Set("npx pnpx bunx uvx".split(" "));
 
 const isOption = (word: string) => word.startsWith("-");
-/** The words of a command that are no options: its program, its subcommand and other operands, and values after options. */
+/** The words of a command without its options: its program, its subcommand and other operands, and values after options. */
 export const withoutOptions = (words: string[]): string[] => words.filter((word) => !isOption(word));
 /** `acme` of `acme@1.2`, `@acme/cli` of `@acme/cli@1`, `acme` of `acme==1.2`. */
 const withoutVersion = (name: string) => name.replace(/(?<=.)@[\w.^~-]+$|[=~<>]=.*$/, "");
@@ -55,7 +55,7 @@ type Machine = {
   installers: Set<string>;
   /** Texts that the agent wrote into files, and their paths. */
   agentTexts: string[];
-  /** Words that the product's programs were given or said, such as the names of files that they made. */
+  /** Words that the product's programs got or printed, such as the names of files that they made. */
   productWords: Set<string>;
   /** A command ran that isn't known to be harmless, so any program may be the agent's from here on. */
   mayBeTampered: boolean;
@@ -77,7 +77,7 @@ export const wordsByLine = (text: string): string[][] =>
 export const isDocumented = (docsLines: string[][], [program, subcommand]: string[]): boolean =>
   subcommand !== undefined && docsLines.some((line) => line[0] === program && withoutOptions(line)[1] === subcommand);
 
-/** The name of a program is the name of its package, or begins a part of it. */
+/** Whether a program belongs to a package: its name is the name of the package, or begins a part of it. */
 const isOfPackage = (program: string, name: string) => {
   const parts = name.split(/[@/_-]/).map(lettersAndDigitsOf);
   return program.length > 1 && parts.some((part) => part !== "" && part.startsWith(lettersAndDigitsOf(program)));
@@ -108,7 +108,7 @@ function packagesOf({ docsLines, agentTexts }: Machine, words: string[]): string
   return packages.every((name) => isNamedByDocs(name) && !mayBeAgents(name)) ? packages : [];
 }
 
-/** The packages that the commands of a workspace's setup get: whoever wrote the prompt names them, so no page has to. */
+/** The packages that the commands of a workspace's setup install. The author of the prompt names them, so they don't have to be in the docs. */
 const packagesOfSetup = (command: string): string[] =>
   (plainCommandsOf(command) ?? []).flatMap(({ words }) => withoutOptions(words).slice(2).map(withoutVersion));
 

@@ -78,8 +78,9 @@ function pageReaders(session: SessionEvent[], { byRequest, hosts }: ProductAnswe
 }
 
 /**
- * Finds what proves that something was done. A quote proves it if it contains a value that the product made: one in an answer of the product
- * (`verified`) or in the output of its own program (`observed`) that the agent had neither sent nor written, in any form, and that no page had shown.
+ * Finds what proves that something was done. A quote proves it if it contains a value that the product made: a value in an answer of the product
+ * (`verified`) or in the output of its own program (`observed`). The agent must not have sent or written the value before, in any form, and no page
+ * may have shown it.
  */
 export function proofFinder(session: SessionEvent[]): (event: SessionEvent, quote: string) => Proof | null {
   const answers = productAnswersOf(session);
@@ -98,7 +99,10 @@ export function proofFinder(session: SessionEvent[]): (event: SessionEvent, quot
       return run.deletes && run.seq > seq && [...values].some((value) => named.has(value));
     });
 
-  /** The values of a statement in a quote that no text of the agent and no page had shown before the first statement with them. */
+  /**
+   * The values of a statement that a quote contains. Left out are values that a text of the agent or a page had shown before the first statement with
+   * them.
+   */
   function provenValues(statement: Statement, quote: string, statements: Statement[]): string[] {
     if (isDeleted(statement)) return [];
     const tokens = tokensOf(quote);

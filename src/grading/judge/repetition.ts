@@ -102,7 +102,7 @@ export function repeats(token: string, texts: string[]): boolean {
     });
 }
 
-/** Whether a page shows a token as a word. */
+/** Whether pages show a token as a word. */
 export const isShown = (token: string, pages: string[]): boolean =>
   pages.some((page) => sourceOf(page).words.has(lettersAndDigitsOf(token)));
 
