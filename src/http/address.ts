@@ -7,8 +7,8 @@ export type Peer = () => string | undefined;
 const clients = new WeakMap<Request, () => string>();
 
 /**
- * Remembers how to find the address of the client of a request; few requests need it. With `trustsProxy`, it is the last address in
- * `X-Forwarded-For`, if the peer has a private address: otherwise anyone could choose their own.
+ * Remembers how to find the address of the client that sent a request, because few requests need the address. With `trustsProxy`, it is the last
+ * address in `X-Forwarded-For`, but only if the peer has a private address. Otherwise anyone could choose their own address.
  */
 export function trackClient(request: Request, peer: Peer, trustsProxy: boolean): void {
   clients.set(request, () => {
@@ -21,7 +21,7 @@ export function trackClient(request: Request, peer: Peer, trustsProxy: boolean):
 /** The IP address of the client that sent a request. */
 export const addressOf = (request: Request): string => clients.get(request)?.() ?? "127.0.0.1";
 
-/** Whether an address belongs to this machine. It may be a proxy that doesn't say who its client is. */
+/** Whether an address belongs to this machine. A proxy on this machine that doesn't forward the address of its client has such an address, too. */
 export const isLoopback = (address: string): boolean => ipaddr.process(address).range() === "loopback";
 
 const isPrivate = (address: string) =>

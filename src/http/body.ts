@@ -5,42 +5,42 @@ import { nextTurn } from "./turns.ts";
 const mib = 1024 * 1024;
 const defaultMaxBytes = mib;
 /**
- * The limit of bodies that anyone can send, without a key or with one that may be public. Bun receives a body on this thread: 64 of 1 MB at a time
- * keep it busy for a tenth of a second, before the app can let others go first.
+ * The limit of bodies that anyone can send: without a key, or with a key that may be public. Bun receives bodies on this thread. 64 bodies of 1 MB at
+ * the same time keep the thread busy for a tenth of a second, before the app can serve others.
  */
 export const maxPublicBytes = 64 * 1024;
 const maxDepth = 64;
 const maxBodyValues = 20_000;
 
-/** Bun returns a bare 413 for a longer body. Up to this size, the app responds with an error body. */
+/** For a longer body, Bun returns a 413 without a body. Up to this size, the app returns an error body. */
 export const maxRequestBodySize = 16 * defaultMaxBytes;
 
-/** Whether anyone could send a request: it has no key, or one that may be public. */
+/** Whether anyone could have sent a request: it has no key, or a key that may be public. */
 function isStranger(request: Request): boolean {
   const caller = findRequestState(request)?.caller;
   return !caller || isReporter(caller);
 }
 
-/** The limit of a body of the API in bytes, once its caller is known. */
+/** The limit in bytes for a request body of the API, depending on the caller. */
 const maxBytesOf = (request: Request): number => (isStranger(request) ? maxPublicBytes : defaultMaxBytes);
 
 /** Whether a request has a body that may not have arrived yet. */
 export const hasLargeBody = ({ headers }: Request): boolean =>
   headers.has("transfer-encoding") || Number(headers.get("content-length") ?? 0) > maxPublicBytes;
 
-/** Throws too_large for a request to the API that says it is larger than `max` bytes; by default 1 MiB, or 64 KiB for a stranger. */
+/** Throws too_large if a request to the API declares more than `max` bytes. The default is 1 MiB, or 64 KiB for a stranger. */
 export function refuseLargeBody(request: Request, max = maxBytesOf(request)): void {
   if (Number(request.headers.get("content-length") ?? 0) > max) throw tooLarge(max);
 }
 
-/** How long the rest of a refused body is received: without new data, and in total. */
+/** How long the rest of a refused body is received, in milliseconds: `idle` without new data, and `total` overall. */
 const restMs = { idle: 500, total: 10_000 };
 const noMoreData = { done: true, value: undefined } as const;
 
 /**
- * Receives the rest of a refused body and drops it. A proxy such as nginx sends a body to its end before it reads the response, and asks to
- * close the connection: if Bun closed it earlier, the client would get 502 in place of the error (RFC 9112, section 9.6). Strangers get no
- * such service.
+ * Receives the rest of a refused body and drops it. A proxy such as nginx sends the whole body before it reads the response, and asks to close the
+ * connection. If Bun closed the connection earlier, the client would get 502 instead of the error (RFC 9112, section 9.6). For strangers, the rest
+ * isn't received.
  */
 async function receiveRest(request: Request): Promise<void> {
   if (isStranger(request) || request.bodyUsed || !request.body) return;
@@ -49,7 +49,7 @@ async function receiveRest(request: Request): Promise<void> {
   reader.cancel().catch(() => {});
 }
 
-/** Reads until the end, until nothing more arrives, or up to the largest body that Bun receives. */
+/** Reads until the body ends, until nothing more arrives, or until the largest body that Bun accepts. */
 async function dropRest(read: () => Promise<{ done?: boolean; value?: Uint8Array }>): Promise<void> {
   const deadline = performance.now() + restMs.total;
   for (let bytes = 0; bytes <= maxRequestBodySize && performance.now() < deadline; ) {
@@ -63,8 +63,8 @@ async function dropRest(read: () => Promise<{ done?: boolean; value?: Uint8Array
 }
 
 /**
- * Responds to a request with a body that is chunked or large. If the body was refused, its rest is received first. The connection closes
- * after one that was not read to its end: nothing else limits what may follow.
+ * Responds to a request with a chunked or large body. If the body was refused, the rest is received first. If the body was not read to its end, the
+ * connection is closed, because nothing else limits what the client may still send.
  */
 export async function answerLargeBody(request: Request, answer: Response | Promise<Response>): Promise<Response> {
   const response = await answer;
@@ -74,7 +74,7 @@ export async function answerLargeBody(request: Request, answer: Response | Promi
   return response;
 }
 
-/** The error of a body, or of `what`, with more than `max` bytes. */
+/** The error for more than `max` bytes. `what`: what is too large, by default the request body. */
 export function tooLarge(max: number, what = "request body"): AppError {
   const limit = max < mib ? `${max / 1024} KiB` : `${max / mib} MiB`;
   return new AppError("too_large", `The ${what} is larger than ${limit}. Send a smaller one.`);
@@ -86,7 +86,7 @@ export const readJson = async (request: Request): Promise<unknown> =>
 
 /** Reads the body as text. Throws too_large, unavailable. */
 async function readText(request: Request): Promise<string> {
-  // Decoding bytes takes longer than the text that Bun makes of a body that has arrived.
+  // For a body that has already arrived, decoding its bytes takes longer than letting Bun return it as text.
   const maxBytes = maxBytesOf(request);
   if (!declaresLength(request, maxBytes)) return new TextDecoder().decode(await readBytes(request, maxBytes));
   const text = await request.text();
@@ -94,7 +94,7 @@ async function readText(request: Request): Promise<string> {
   return text;
 }
 
-/** Whether a request says how long it is. Throws too_large, and unsupported_media_type for a compressed body. */
+/** Whether a request declares its length. Throws too_large, and unsupported_media_type for a compressed body. */
 function declaresLength({ headers }: Request, maxBytes: number): boolean {
   const encoding = headers.get("content-encoding") ?? "identity";
   if (encoding !== "identity")
@@ -107,9 +107,9 @@ function declaresLength({ headers }: Request, maxBytes: number): boolean {
   return length !== null;
 }
 
-/** Reads the body; stops reading a chunked one at the limit. Throws too_large, unavailable. */
+/** Reads the body. Stops at the limit if the body is chunked. Throws too_large, unavailable. */
 export async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
-  // This comes before `body` is used, which turns even a body that has arrived into a stream.
+  // This comes before `body` is used, because `body` turns the request into a stream, even if it has arrived as a whole.
   const bytes = declaresLength(request, maxBytes) ? await request.bytes() : await readChunks(request, maxBytes);
   await nextTurn(request);
   return bytes;
@@ -132,7 +132,10 @@ async function readChunks(request: Request, maxBytes: number): Promise<Uint8Arra
   return new Uint8Array(Buffer.concat(chunks));
 }
 
-/** Parses untrusted JSON, at most 64 levels deep. `name`: of the value in the error. Throws bad_request, and too_large for more values. */
+/**
+ * Parses untrusted JSON with at most 64 levels. `name`: what the error calls the value. Throws bad_request, and too_large for more than `maxValues`
+ * values.
+ */
 export function parseJson(text: string, name: string, maxValues = Number.POSITIVE_INFINITY): unknown {
   checkShape(text, name, maxValues);
   let value: unknown;
@@ -141,7 +144,7 @@ export function parseJson(text: string, name: string, maxValues = Number.POSITIV
   } catch {
     throw invalidField(name, "must be JSON");
   }
-  // A text without `__proto__`, and without escapes of underscores and surrogates, has nothing to clean.
+  // A text has nothing to clean if it has no `__proto__`, and no escapes of underscores and surrogates.
   const mayBeUnclean = /__proto__|\\u(?:005f|d[89a-f])/i.test(text);
   return mayBeUnclean ? clean(value, name) : value;
 }
@@ -151,8 +154,8 @@ const [quote, backslash, comma, openBracket, closeBracket, openBrace, closeBrace
 );
 
 /**
- * Checks the depth and the number of values before they exist: a megabyte of JSON can have half a million values, and parsing and checking
- * them holds this thread for a second. Reading the text takes 2 ms. A regular expression takes seconds for a long string.
+ * Checks the depth and the number of values before parsing. A megabyte of JSON can have half a million values, and parsing and checking them blocks
+ * this thread for a second. This scan of the text takes 2 ms. A regular expression would take seconds for a long string.
  */
 function checkShape(text: string, name: string, maxValues: number): void {
   let depth = 0;
@@ -163,7 +166,7 @@ function checkShape(text: string, name: string, maxValues: number): void {
     else if (code === comma || code === openBracket || code === openBrace) {
       if (code !== comma) depth++;
       values++;
-      // What the outermost brackets contain is level 0.
+      // The values in the outermost brackets are level 0.
       if (depth > maxDepth + 1) throw invalidField(name, `must not be nested more than ${maxDepth} levels deep`);
       if (values > maxValues)
         throw new AppError("too_large", `The ${name} has more than ${maxValues} values. Send fewer.`);
@@ -181,13 +184,13 @@ function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-/** Refuses the key `__proto__`, and replaces lone surrogates, which SQLite cannot store. */
+/** Rejects the key `__proto__`. Replaces lone surrogates, because SQLite cannot store them. */
 function clean(value: unknown, name: string): unknown {
   if (typeof value === "string") return value.toWellFormed();
   if (value === null || typeof value !== "object") return value;
   if (Object.hasOwn(value, "__proto__")) throw invalidField(name, "must not contain the key __proto__");
   const parent = value as Record<string | number, unknown>;
-  // Object.keys of an array would make a text of each index.
+  // Not with Object.keys, which would create a string for each index of the array.
   if (Array.isArray(value)) for (let i = 0; i < value.length; i++) value[i] = clean(value[i], name);
   else for (const key of Object.keys(parent)) parent[key] = clean(parent[key], name);
   return value;

@@ -6,23 +6,23 @@ import { includesScope, type KeyScope } from "./operation.ts";
 /** What the API key of a request grants. */
 export type Caller = {
   org: OrgId;
-  /** Empty: a command on the server's machine, which needs no key. */
+  /** Empty for a command on the server's machine, because it needs no key. */
   keyId: string;
   name: string;
-  /** null: all but those that a key must name. */
+  /** null: all scopes, except those that a key must name explicitly. */
   scopes: KeyScope[] | null;
-  /** ID of the person who created the key; null: the command line or a CI job did. */
+  /** ID of the person who created the key; null if the command line or a CI job created it. */
   createdBy: string | null;
-  /** ID of the trust that a CI job got the key by; null for all other keys. */
+  /** ID of the trust by which a CI job got the key; null for all other keys. */
   trustId: string | null;
-  /** For clients that were not written for evald: new runs replace unfinished ones, and `error` contains its detail. */
+  /** For clients that were not written for evald. New runs replace unfinished ones, and the field `error` contains the detail of the error. */
   usesCompatibilityMode: boolean;
 };
 
 /** Finds the caller of a request by its API key. Throws unauthorized. */
 export type Authenticate = (request: Request) => Caller;
 
-/** What is known about a request while it is handled. `startedAt`: by the monotonic clock. */
+/** The state of a request while it is handled. `startedAt`: by the monotonic clock. */
 type RequestState = {
   id: string;
   startedAt: number;
@@ -31,11 +31,11 @@ type RequestState = {
   actor?: IdentifiedActor;
 };
 
-/** Who sends a request without an API key: the person who is signed in, or the trust whose ID token it presents. */
+/** Who sent a request without an API key: the person who is signed in, or the trust that an ID token belongs to. */
 type IdentifiedActor = { kind: "person" | "trust"; id: string; name: string };
 
 const state = Symbol("state");
-/** The state is a property, since a WeakMap of requests takes 0.6 µs longer, which is a twentieth of a read. */
+/** The state is stored as a property. A WeakMap of requests would take 0.6 µs longer, a twentieth of a read request. */
 type TrackedRequest = Request & { [state]?: RequestState };
 
 /** Gives a request its ID and the time of its start. */
@@ -45,7 +45,7 @@ export function trackRequest(request: Request): RequestState {
   return created;
 }
 
-/** What is known about a request; undefined before `trackRequest`. */
+/** The state of a request; undefined before `trackRequest`. */
 export const findRequestState = (request: Request): RequestState | undefined => (request as TrackedRequest)[state];
 
 /** Stores who sent a request. Throws what `authenticate` throws. */
@@ -57,7 +57,7 @@ export function identifyCaller(request: Request, authenticate: Authenticate): Ca
   return caller;
 }
 
-/** Stores who sent the request that is being served, for the audit log. This grants nothing. */
+/** Stores who sent the current request, for the audit log. This grants no access. */
 export function identifyActor({ kind, id, name }: IdentifiedActor): void {
   const request = findCurrentRequest();
   if (request) (findRequestState(request) ?? trackRequest(request)).actor = { kind, id, name };
@@ -70,7 +70,9 @@ export function callerOf(request: Request): Caller {
   return caller;
 }
 
-/** The organization of the request's API key. Throws forbidden if the key lacks the scope: by default `read` for a GET, else `write`. */
+/**
+ * The organization of the request's API key. Throws forbidden if the key lacks the scope. The default scope is `read` for a GET, otherwise `write`.
+ */
 export function orgOf(request: Request, scope: KeyScope = request.method === "GET" ? "read" : "write"): OrgId {
   const caller = callerOf(request);
   checkScope(caller, scope);
@@ -80,10 +82,13 @@ export function orgOf(request: Request, scope: KeyScope = request.method === "GE
 /** Who requested a change, for failure reasons and histories. */
 export const requesterOf = (request: Request): string => `the API key ${JSON.stringify(callerOf(request).name)}`;
 
-/** Who requested something: a person, or an API key or trust; neither: a schedule or the operator. */
+/** Who requested something: a person, an API key or a trust. If all fields are missing, it was a schedule or the operator. */
 export type Requester = { personId?: string; keyId?: string };
 
-/** Who sent a request: its API key, or the trust of a CI job, which gets a new key each time. The command line on the server's machine has none. */
+/**
+ * Who sent a request: its API key, or the trust of a CI job, because such a job gets a new key each time. Empty for the command line on the server's
+ * machine.
+ */
 export const toRequester = ({ keyId, trustId }: Caller): Requester => ({
   keyId: trustId ?? (keyId || undefined),
 });
@@ -95,7 +100,7 @@ export const isCommandLine = ({ keyId }: Caller): boolean => keyId === "";
 export const usesCompatibilityMode = (request: Request): boolean =>
   findRequestState(request)?.caller?.usesCompatibilityMode ?? false;
 
-/** Whether the API key of a stream's request is still valid, since a stream may outlive it. */
+/** Whether the API key of a stream's request is still valid. A stream may live longer than the key. */
 export function mayStillRead(request: Request): boolean {
   try {
     findRequestState(request)?.authenticate?.(request);
@@ -105,7 +110,7 @@ export function mayStillRead(request: Request): boolean {
   }
 }
 
-/** Throws forbidden for a key without the scope. */
+/** Throws forbidden if the key lacks the scope. */
 export function checkScope({ name, scopes }: Caller, scope: KeyScope): void {
   if (includesScope(scopes, scope)) return;
   const own =
@@ -118,10 +123,10 @@ export function checkScope({ name, scopes }: Caller, scope: KeyScope): void {
   );
 }
 
-/** Throws forbidden for a key without the scope `audit`, which only those have that name it. */
+/** Throws forbidden if the key lacks the scope `audit`. Only keys that name this scope have it. */
 export function checkMayReadAuditLog(caller: Caller): void {
   if (!isCommandLine(caller)) checkScope(caller, "audit");
 }
 
-/** Whether a key can only report friction, since it may be public. */
+/** Whether a key can only report friction. Such a key may be public. */
 export const isReporter = ({ scopes }: Caller): boolean => scopes?.includes("report_friction") === true;

@@ -3,7 +3,7 @@ const requestHeaders =
   "Authorization, Content-Type, Accept, Idempotency-Key, If-None-Match, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, Mcp-Name";
 const responseHeaders = "ETag, Retry-After, WWW-Authenticate, X-Request-Id, X-Total-Count";
 
-/** The origin of a request if pages on it may use the API with an API key; cookies are never allowed. Else null. */
+/** The origin of a request, if its pages may use the API with an API key; else null. Cookies are never allowed. */
 function allowedOrigin(origins: readonly string[], { headers }: Request): string | null {
   const origin = headers.get("origin");
   return origin !== null && origins.includes(origin) ? origin : null;

@@ -3,12 +3,12 @@ import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { invalidInput } from "../schema.ts";
 import { readJson } from "./body.ts";
 
-// This file contains what works around Elysia and Bun's server.
+// This file contains the workarounds for Elysia and Bun's server.
 
 const isHead = Symbol("head");
 type HeadRequest = Request & { [isHead]?: true };
 
-/** A HEAD request as a GET, which has the same route: Bun's server sends its headers without the body, and ends streams. */
+/** A HEAD request as a GET, because it has the same route. Bun's server sends the headers without the body, and ends streams. */
 export const routedAsGet = (request: Request): Request =>
   request.method === "HEAD" ? Object.assign(new Request(request, { method: "GET" }), { [isHead]: true }) : request;
 
@@ -18,13 +18,13 @@ export const sentMethod = (request: Request): string => ((request as HeadRequest
 /** The headers and status of a response in progress. */
 export type Reply = { headers: Record<string, unknown>; status?: unknown };
 
-/** The status of an answer. A `Response` has its own. */
+/** The status of an answer. If the answer is a `Response`, it has its own status. */
 export const statusOf = (answer: unknown, { status = 200 }: Reply): number =>
   Number(answer instanceof Response ? answer.status : status);
 
 /**
- * Gives a page or stream the headers that it lacks. Elysia would copy the response and turn its body into a stream, which adds 1 µs to each
- * page and drops its Content-Length.
+ * Adds the missing headers to a page or stream. Elysia would copy the response and turn its body into a stream, which takes 1 µs more for each page
+ * and drops its Content-Length.
  */
 export function addHeaders(answer: unknown, reply: Reply): void {
   if (!(answer instanceof Response) || (reply.status ?? 200) !== 200) return;
@@ -34,8 +34,8 @@ export function addHeaders(answer: unknown, reply: Reply): void {
 }
 
 /**
- * A JSON body for a route, with any content type. The schema is checked here because Elysia drops unknown fields before it validates,
- * which turns an array into an object without keys.
+ * A JSON body for a route, with any content type. The schema is checked here, because Elysia removes unknown fields before it validates. That would
+ * turn an array into an object without keys.
  */
 export function jsonBody<const T extends TSchema>(schema: T) {
   let compiled: TypeCheck<T> | undefined;
@@ -46,8 +46,8 @@ export function jsonBody<const T extends TSchema>(schema: T) {
     if (error) throw invalidInput(error, "body");
     return value;
   };
-  // "json" never runs: it makes the OpenAPI document list the content type.
+  // The parser "json" never runs. It makes the OpenAPI document list the content type.
   const parsers: [typeof readBody, "json"] = [readBody, "json"];
-  // Elysia adds additionalProperties: false to the schema it gets, so it gets a copy.
+  // Elysia adds additionalProperties: false to the schema that it gets, so it gets a copy.
   return { parse: parsers, body: CloneType(schema) };
 }

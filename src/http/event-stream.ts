@@ -2,10 +2,10 @@ import { type Context, type OrgId, perContext } from "../context.ts";
 import { limitPerOrg } from "./limit-per-org.ts";
 import { securityHeaders } from "./responses.ts";
 
-/** One message of a stream. Without an event it is a `message`. A reader who reconnects sends the last `id`. */
+/** One message of a stream. Without `event`, its type is `message`. A client that reconnects sends the last `id`. */
 export type Message = { id?: string; event?: string; data: string };
 
-/** The interval is shorter than the one after which proxies and the server itself consider a connection dead. */
+/** Shorter than the idle time after which proxies and the server itself consider a connection dead. */
 const heartbeatMs = 15_000;
 
 function toText({ id, event, data }: Message): string {
@@ -15,7 +15,7 @@ function toText({ id, event, data }: Message): string {
   return `${lines.join("\n")}\n\n`;
 }
 
-/** Maximum open streams of one organization. A page has one, so this is also how many tabs its people can keep open. */
+/** Maximum open streams of one organization. A page has one stream, so this is also the number of tabs that its people can keep open. */
 const maxPerOrg = 200;
 
 const headers = {
@@ -28,16 +28,16 @@ const headers = {
 const openStreams = perContext(() => ({ enter: limitPerOrg(maxPerOrg, "event streams") }));
 
 /**
- * A response that streams server-sent events (WHATWG HTML §9.2) until there are no more messages or the client disconnects, which aborts
- * `signal`. The next message is made when the client has taken the last one. Throws rate_limited if the organization has too many open
- * streams.
+ * A response that streams server-sent events (WHATWG HTML §9.2). It ends when there are no more messages, or when the client disconnects.
+ * Disconnecting aborts `signal`. The next message is created when the client has received the last one. Throws rate_limited if the organization has
+ * too many open streams.
  */
 export function streamResponse(ctx: Context, org: OrgId, messages: (signal: AbortSignal) => AsyncIterable<Message>) {
   const body = toStream(messages, openStreams(ctx).enter(org), ctx.disk.onError);
   return new Response(body, { headers });
 }
 
-/** `onEnd` is called once, and `onError` if the messages fail: the response has started, so nobody else sees that. */
+/** Calls `onEnd` once. Calls `onError` if the messages fail: the response has started, so nobody else learns of the failure. */
 function toStream(
   messages: (signal: AbortSignal) => AsyncIterable<Message>,
   onEnd: () => void,
@@ -56,7 +56,7 @@ function toStream(
   return new ReadableStream<Uint8Array>({
     start(controller) {
       const sendHeartbeat = () => {
-        // A client that doesn't read gets no heartbeats either.
+        // A client that doesn't read gets no heartbeats.
         if ((controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(":\n\n"));
       };
       heartbeat = setInterval(sendHeartbeat, heartbeatMs);
@@ -79,7 +79,7 @@ function toStream(
     cancel() {
       end();
       disconnected.abort();
-      // Resumes a generator that waits at a yield, so that it can clean up.
+      // Resumes a generator that is suspended at a yield, so that it can clean up.
       void iterator.return?.();
     },
   });

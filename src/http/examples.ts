@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from "./json-schema.ts";
 
-/** Values by the name of their property, where the schema has no example. */
+/** Example values by the name of the property, for schemas without an example. */
 const hints: Record<string, Json> = {
   agent: "explorer",
   artifact: "3.webp",
@@ -43,7 +43,7 @@ const formats: Record<string, string> = {
 /** The name of the shared part that a reference points to. */
 export const nameOf = (reference: string): string => reference.split("/").at(-1) ?? "";
 
-/** An example that matches a schema: its own, or one made of the examples of its parts. */
+/** An example that matches a schema: its own example, or one that is composed of the examples of its parts. */
 export function exampleOf(schema: JsonObject, schemas: JsonObject, name = ""): Json {
   const { examples, $ref, anyOf, properties, additionalProperties, items } = schema;
   if (Array.isArray(examples) && examples.length > 0) return examples[0] as Json;

@@ -1,9 +1,12 @@
 /** Who waits: a group, such as an organization, and a member of it. Groups take turns, and so do the members of each group. */
 export type Tenant = { group: string; member: string };
 
-/** A queue in which nobody waits longer because somebody else has many items in it. `maxOfMember`, `maxOfGroup`: items at the same time. */
+/**
+ * A queue in which nobody waits longer because somebody else has many items in it. `maxOfMember`, `maxOfGroup`: how many items they can have at the
+ * same time.
+ */
 export function createFairQueue<T>(maxOfMember: number, maxOfGroup: number) {
-  // A map lists its keys in the order in which they were added: the first one is next, and is added again behind all others.
+  // A map lists its keys in the order in which they were added. The first group is next, and is then added again behind all others.
   const groups = new Map<string, { size: number; members: Map<string, T[]> }>();
   let size = 0;
   return {
@@ -27,7 +30,7 @@ export function createFairQueue<T>(maxOfMember: number, maxOfGroup: number) {
       const [firstGroup] = groups;
       if (!firstGroup) return undefined;
       const [group, queue] = firstGroup;
-      // A group in the map always has a member, and each member an item.
+      // A group in the map always has a member, and a member always has an item.
       const [firstMember] = queue.members;
       if (!firstMember) return undefined;
       const [member, items] = firstMember;

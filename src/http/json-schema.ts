@@ -2,7 +2,10 @@
 export type Json = null | boolean | number | string | Json[] | JsonObject;
 export type JsonObject = { [key: string]: Json };
 
-/** A choice between a value and null as one schema of two types, which readers and generators handle better. Other schemas are unchanged. */
+/**
+ * Turns a choice between a value and null into one schema with two types, because readers and generators handle that better. Returns other schemas
+ * unchanged.
+ */
 export function mergeNull(schema: JsonObject): JsonObject {
   const { anyOf, ...rest } = schema;
   const [value, none] = Array.isArray(anyOf) && anyOf.length === 2 ? (anyOf as JsonObject[]) : [];

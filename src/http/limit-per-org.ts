@@ -2,8 +2,8 @@ import type { OrgId } from "../context.ts";
 import { AppError } from "../errors.ts";
 
 /**
- * Limits how many responses of a kind, such as "event streams", each organization has in progress. The result counts one more, and returns
- * a function that ends it. It throws rate_limited at the limit.
+ * Limits how many responses of one kind, such as "event streams", each organization has in progress. Returns a function that counts one more
+ * response. It throws rate_limited at the limit, and otherwise returns a function to call when the response ends.
  */
 export function limitPerOrg(max: number, kind: string): (org: OrgId) => () => void {
   const counts = new Map<OrgId, number>();

@@ -5,7 +5,7 @@ import { type Json, type JsonObject, mergeNull } from "./json-schema.ts";
 import { ApiError } from "./operation.ts";
 import { hasEtag } from "./responses.ts";
 
-/** The text of each status, and the name of its response if operations share it. */
+/** The text of each status. `name`: the name of the shared response, if operations share it. */
 const statuses: Record<string, { text: string; name?: string }> = {
   200: { text: "OK" },
   201: { text: "Created" },
@@ -39,7 +39,7 @@ const headers = {
 /** A reference to a response header that several operations share. */
 export const header = (name: keyof typeof headers) => ({ $ref: `#/components/headers/${name}` });
 
-/** The schema of a map with `additionalProperties` in place of one pattern, as most generators expect it. Other schemas are unchanged. */
+/** Replaces a single pattern in the schema of a map with `additionalProperties`, as most generators expect it. Returns other schemas unchanged. */
 function withMaps(schema: JsonObject): JsonObject {
   const { patternProperties, ...rest } = schema;
   const [only, ...more] = Object.entries((patternProperties ?? {}) as JsonObject);
@@ -84,13 +84,13 @@ export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object
     return [path, operations] as const;
   });
   const operations = operationsByPath.flatMap(([, each]) => each.map(([, operation]) => operation));
-  // Examples need all schemas.
+  // Examples need all schemas, so they come after them.
   for (const operation of operations) {
     addExamples(operation, schemas, examples);
     operation.responses = shareErrors(operation.responses as Record<string, JsonObject>, responses);
   }
   const parameters = shareParameters(operations);
-  // What is now in `examples` isn't repeated in the schemas.
+  // An example that is now in `examples` isn't repeated in its schema.
   for (const name of Object.keys(examples)) delete (schemas[name] as JsonObject).examples;
   return {
     openapi: "3.1.0",
@@ -123,7 +123,7 @@ const minUses = 3;
 const sortedByName = (parts: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(parts).sort(([a], [b]) => (a < b ? -1 : 1)));
 
-/** Moves the responses that are the same for all operations to `shared`, and replaces them with references. */
+/** Moves responses that are the same for all operations to `shared`, and replaces them with references. */
 function shareErrors(responses: Record<string, JsonObject>, shared: JsonObject): JsonObject {
   const entries = Object.entries(responses).map(([status, response]): [string, Json] => {
     const { name, text } = statuses[status] ?? {};
@@ -135,7 +135,7 @@ function shareErrors(responses: Record<string, JsonObject>, shared: JsonObject):
   return Object.fromEntries(entries);
 }
 
-/** Replaces each parameter that several operations have with a reference. Returns these parameters by name. */
+/** Replaces each parameter that several operations share with a reference. Returns the shared parameters by name. */
 function shareParameters(operations: JsonObject[]): JsonObject {
   const all = operations.flatMap(({ parameters = [] }) => parameters as JsonObject[]);
   const uses = Map.groupBy(all, (each) => JSON.stringify(each));
@@ -152,7 +152,7 @@ function shareParameters(operations: JsonObject[]): JsonObject {
   return shared;
 }
 
-/** Adds the ETag of JSON responses, and the response to a client that has the same version. */
+/** Adds the ETag to JSON responses, and the response for a client that already has the current version. */
 function withEtag(operation: JsonObject): JsonObject {
   const { 200: success, ...others } = operation.responses as Record<string, JsonObject>;
   if (!(success?.content as JsonObject | undefined)?.["application/json"]) return operation;
@@ -164,7 +164,7 @@ function withEtag(operation: JsonObject): JsonObject {
 
 const errorContent = { "application/json": { schema: JSON.parse(JSON.stringify(ApiError)) as JsonObject } };
 
-/** Errors that every operation may return; it rejects a repeated query key, for example. */
+/** Errors that every operation may return. For example, every operation rejects a repeated query key. */
 const commonErrors = Object.fromEntries([400, 500, 503].map((status) => [status, { content: errorContent }]));
 
 function toOperation(operation: JsonObject, schemas: JsonObject): JsonObject {
@@ -185,7 +185,7 @@ function toOperation(operation: JsonObject, schemas: JsonObject): JsonObject {
 
 /** Moves the description from the schema to the parameter, where OpenAPI readers look for it. */
 function toParameter(parameter: JsonObject): JsonObject {
-  // Shared schemas of parameters are dropped here, since each of them is also in a body.
+  // Shared schemas of parameters are dropped here, because each of them is also in a body.
   const { description, ...schema } = share(parameter.schema ?? {}, {}) as JsonObject;
   const name = String(parameter.name);
   return {
@@ -197,7 +197,7 @@ function toParameter(parameter: JsonObject): JsonObject {
 }
 
 function toResponse(status: string, response: JsonObject, schemas: JsonObject): JsonObject {
-  // `toJsonResponse` writes such a description for a schema that has none.
+  // `toJsonResponse` writes this description for a schema without one.
   const isGenerated = String(response.description ?? "Response for status").startsWith("Response for status");
   const { headers: ownHeaders, ...shared } = share(response, schemas) as JsonObject;
   return {
@@ -213,8 +213,8 @@ function toResponse(status: string, response: JsonObject, schemas: JsonObject): 
 }
 
 /**
- * Adds an example to each JSON body of a request and of a success, and removes descriptions that the body repeats. Examples of a shared schema
- * move to `examples`.
+ * Adds an example to each JSON body of a request and of a successful response. Removes descriptions that the body repeats. Examples of a shared
+ * schema are moved to `examples`.
  */
 function addExamples({ requestBody, responses }: JsonObject, schemas: JsonObject, examples: JsonObject): void {
   const successes = Object.entries(responses as Record<string, JsonObject>).filter(([status]) =>
@@ -242,7 +242,7 @@ function share(value: Json, schemas: JsonObject): Json {
   if (value === null || typeof value !== "object") return value;
   const copy = Object.fromEntries(
     Object.entries(value)
-      // Elysia adds additionalProperties: false to schemas it has served, but responses may gain fields.
+      // Elysia adds additionalProperties: false to schemas that it has served. Responses may gain fields, so it is removed.
       .filter(([key, item]) => key !== "additionalProperties" || item !== false)
       .map(([key, item]) => [key, key === "examples" ? item : share(item, schemas)]),
   );
@@ -254,7 +254,7 @@ function share(value: Json, schemas: JsonObject): Json {
     schemas[title] = schema;
     return reference;
   }
-  // The shared schema is that of the value: whether it may be null depends on where it is used.
+  // Shared schemas don't include null, because whether a value may be null depends on where the schema is used.
   const types = schema.type.filter((each) => each !== "null");
   schemas[title] = { ...schema, type: types.length === 1 ? (types[0] as Json) : types };
   return { anyOf: [reference, { type: "null" }] };

@@ -16,7 +16,10 @@ export const ApiError = Type.Object(
   },
 );
 
-/** Error responses of an operation. One that reads a body, and so returns 413, also returns 415. 401, 403, 500 and 503 apply to every operation under /api/. */
+/**
+ * Error responses of an operation. An operation that reads a body returns 413, and then also 415. 401, 403, 500 and 503 apply to every operation
+ * under /api/.
+ */
 export const errors = (...statuses: (400 | 404 | 409 | 413 | 429)[]) =>
   Object.fromEntries(
     [401, 403, 500, 503, ...statuses, ...(statuses.includes(413) ? [415] : [])].map((status) => [status, ApiError]),
@@ -32,16 +35,16 @@ export function listOf<T extends TSchema>(item: T, description: string) {
   return list;
 }
 
-/** Scopes of an API key: read, start and cancel runs, change everything else, delete what can't be made again. */
+/** Scopes of an API key: read, start and cancel runs, change everything else, delete what can't be recreated. */
 export const scopes = ["read", "run", "write", "delete"] as const;
 export type Scope = (typeof scopes)[number];
-/** Scopes that a key has only if it names them: for what concerns all organizations, and for the audit log, which has IP addresses. */
+/** Scopes that a key has only if it names them. `operate` concerns all organizations, and the audit log contains IP addresses. */
 const namedScopes = ["operate", "audit"] as const;
-/** Also the scopes of keys that can only report: friction, for agents in the field, and counts of access logs. */
+/** All scopes, including the scopes of keys that can only report: friction for agents in the field, and counts of access logs. */
 export const keyScopes = [...scopes, "report_friction", "report_traffic", ...namedScopes] as const;
 export type KeyScope = (typeof keyScopes)[number];
 
-/** Whether a key has a scope. `ownScopes`: those that it names; null: it names none, and has all but `namedScopes`. */
+/** Whether a key has a scope. `ownScopes`: the scopes that the key names; null: it names none, and has all except `namedScopes`. */
 export const includesScope = (ownScopes: readonly KeyScope[] | null, scope: KeyScope): boolean =>
   ownScopes === null ? !namedScopes.some((each) => each === scope) : ownScopes.includes(scope);
 
@@ -49,7 +52,7 @@ export const includesScope = (ownScopes: readonly KeyScope[] | null, scope: KeyS
 type ResponseObject = { description: string; headers?: Record<string, object>; content?: Record<string, object> };
 type Responses = Record<number, TSchema | ResponseObject>;
 
-/** Responses for the OpenAPI document only. Validating them on each request took three times as long as producing a list of runs. */
+/** Responses for the OpenAPI document only. Validating responses on each request took three times as long as producing a list of runs. */
 const toResponses = (responses: Responses): Record<string, ResponseObject> =>
   Object.fromEntries(
     Object.entries(responses).map(([status, response]) => [
@@ -64,7 +67,7 @@ const toJsonResponse = (status: string, schema: TSchema): ResponseObject => ({
   content: { "application/json": { schema } },
 });
 
-/** The OpenAPI details of a route, with each of its responses: the schema of its JSON, or another response as the document has it. */
+/** The OpenAPI details of a route with each of its responses. A response is the schema of its JSON, or an object as it appears in the document. */
 export const operation = (
   tag: string,
   operationId: string,
@@ -82,7 +85,7 @@ export const operation = (
   },
 });
 
-/** The OpenAPI details of a route that only operators of the service may use. `more`: further sentences of its description. */
+/** The OpenAPI details of a route that only operators of the service may use. `more`: additional sentences for its description. */
 export const operatorOperation = (
   tag: string,
   operationId: string,

@@ -27,27 +27,27 @@ export type Page = { limit: number; offset: number };
 /** A page of a list, and the total number of rows. */
 export type Paged<T> = { items: T[]; total: number };
 
-/** A page of a list that is short enough to be read as a whole. */
+/** One page of a list. The list is short enough to be read as a whole. */
 export const paginate = <T>(rows: T[], { limit, offset }: Page): Paged<T> => ({
   items: rows.slice(offset, offset + limit),
   total: rows.length,
 });
 
-/** A list as a REST response: the page in its body, the total in X-Total-Count. */
+/** A list as a REST response, with the page in the body and the total in X-Total-Count. */
 export function listResponse<T>(set: { headers: Record<string, unknown> }, { items, total }: Paged<T>): T[] {
   set.headers["x-total-count"] = String(total);
   return items;
 }
 
-/** The shape of each number in a query. */
+/** The format of each number in a query. */
 const numberPatterns: Record<string, RegExp> = {
   ...Object.fromEntries(["limit", "offset", "fromSeq", "beforeSeq", "attempt"].map((key) => [key, /^\d{1,15}$/])),
   ...Object.fromEntries(["minScore", "maxScore"].map((key) => [key, /^\d{1,15}(\.\d{1,15})?$/])),
 };
 
 /**
- * Converts numbers in a query string, so that one schema serves REST and MCP. Only plain digits, and decimals for scores, are
- * converted: anything else is left as it is, for the schema to reject. Throws bad_request for a repeated key.
+ * Converts numbers in a query string, so that one schema serves both REST and MCP. Only plain digits, and decimals for scores, are converted. Other
+ * values stay unchanged, and the schema rejects them. Throws bad_request for a repeated key.
  */
 export function readQueryNumbers(query: Record<string, unknown>, url: string): void {
   const search = url.split("?", 2)[1]?.split("#", 1)[0] ?? "";

@@ -4,7 +4,7 @@ import type { Config } from "../config/config.ts";
 import { allowOrigin, preflight } from "./cors.ts";
 import { openApiJsonPath, openApiPath } from "./system-routes.ts";
 
-/** Headers of every page and stream: nothing from other hosts, no framing, no sniffing of types. */
+/** Headers of every page and stream. They forbid content from other hosts, framing, and guessing of types. */
 export const securityHeaders = {
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -13,7 +13,7 @@ export const securityHeaders = {
 };
 
 const gzipInThread = promisify(gzip);
-/** Smaller responses fit into one packet anyway. */
+/** Smaller responses fit into one packet even uncompressed. */
 const minBytes = 1400;
 
 /** The items of a header such as Accept, in lower case, with their weights from 0 to 1 (RFC 9110, section 12.4.2). */
@@ -39,7 +39,7 @@ export function acceptsGzip({ headers }: Request): boolean {
 /** A weak ETag of a text. */
 export const etagOf = (text: string): string => `W/"${Bun.hash(text).toString(36)}"`;
 
-/** Whether the client has the version with this ETag. */
+/** Whether the client already has the version with this ETag. */
 export function hasVersion({ headers }: Request, etag: string): boolean {
   const tags = headers.get("if-none-match")?.split(",") ?? [];
   return tags.map((tag) => tag.trim()).some((tag) => tag === "*" || tag === etag || `W/${tag}` === etag);
@@ -47,30 +47,30 @@ export function hasVersion({ headers }: Request, etag: string): boolean {
 
 const reportsPath = "/api/v1/reports/";
 
-/** Whether JSON responses at a path, without the base path, have an ETag. */
+/** Whether JSON responses at a path have an ETag. The path has no base path. */
 export const hasEtag = (path: string): boolean =>
   path === openApiJsonPath || path === openApiPath || path.startsWith(reportsPath);
 
-/** The path of a request's URL, as the router reads it: it begins after `http://` and a host of at least 4 characters. */
+/** The path of a request's URL, as the router reads it. The path begins after `http://` and a host of at least 4 characters. */
 export function pathOf({ url }: Request): string {
   const start = url.indexOf("/", 11);
   const end = url.indexOf("?", start);
   return end < 0 ? url.slice(start) : url.slice(start, end);
 }
 
-/** A path without the base path; empty for any path outside it. */
+/** A path without the base path; empty for a path outside the base path. */
 export const pathBelow = (path: string, basePath: string): string =>
   path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : "";
 
-/** Whether a path, without the base path, is one of the API or of its description. */
+/** Whether a path belongs to the API or to its OpenAPI document. The path has no base path. */
 const isOfApi = (path: string): boolean => path === openApiJsonPath || path.startsWith("/api/");
 
-/** Whether responses at a path, without the base path, depend on Accept-Encoding. */
+/** Whether responses at a path depend on Accept-Encoding. The path has no base path. */
 export const isCompressible = ({ method }: Request, path: string): boolean => method === "GET" && isOfApi(path);
 
 /**
- * Adds CORS headers and compression to responses of the API and openapi.json, and an ETag to reports and openapi.json. Other requests pass
- * through unchanged.
+ * Adds CORS headers and compression to responses of the API and openapi.json. Adds an ETag to reports and openapi.json. Doesn't change responses to
+ * other requests.
  */
 export function answerRequest(
   { corsOrigins, basePath }: Config,
@@ -92,8 +92,8 @@ export function answerRequest(
 }
 
 /**
- * Compresses a large JSON response in a separate thread with `mayCompress`. With `mayTag`, adds an ETag, and returns 304 to a client that has this
- * version.
+ * With `mayCompress`, compresses a large JSON response in a separate thread. With `mayTag`, adds an ETag, and returns 304 if the client already has
+ * this version.
  */
 async function compress(
   request: Request,

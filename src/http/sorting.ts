@@ -19,7 +19,7 @@ export const isDescending = (sort: string): boolean => sort.startsWith("-");
 /** The column of a sort. */
 export const columnOf = <C extends string>(sort: Sort<C>): C => (isDescending(sort) ? sort.slice(1) : sort) as C;
 
-/** Rows in the order of one of their values. Rows without it are last. */
+/** Sorts rows by one of their values. Rows without the value are last. */
 export function sorted<T>(rows: T[], toValue: (row: T) => string | number | null, descending: boolean): T[] {
   const sign = descending ? -1 : 1;
   const compare = (a: string | number, b: string | number) =>

@@ -4,13 +4,13 @@ import { notFound } from "../errors.ts";
 import { operation } from "./operation.ts";
 
 export const openApiJsonPath = "/openapi.json";
-/** Where clients that were written for another service with the same API look for the document. */
+/** Clients that were written for another service with the same API look for the document here. */
 export const openApiPath = "/api/openapi";
 const healthPath = "/healthz";
 const readyPath = "/readyz";
 const signingKeyPath = "/.well-known/evald-signing-key";
 
-/** Whether a path is that of a health route, which answers everyone. The router ignores a trailing slash. */
+/** Whether a path belongs to a health route, which needs no API key. The router ignores a trailing slash. */
 export const isHealthPath = (path: string): boolean =>
   [healthPath, readyPath, signingKeyPath].includes(path.replace(/\/$/, ""));
 
@@ -31,16 +31,16 @@ type Health = {
   instance: string;
   /** Why the service isn't ready; null if it is. */
   findProblem: () => Promise<string | null>;
-  /** What to mend although it is ready; null: nothing. */
+  /** What the operator should fix although the service is ready; null: nothing. */
   findWarning: () => string | null;
-  /** The public key of its exports; null: without EVALD_SECRET_KEY, they aren't signed. */
+  /** The public key of its exports; null without EVALD_SECRET_KEY, because exports aren't signed then. */
   signingKey: () => string | null;
-  /** What its checks found at their last run. */
+  /** The problems that its checks found at their last run. */
   listProblems: () => { check: string; cause: string; state: string }[];
 };
 
 /**
- * Whether the process is alive, whether it is ready, and the key of its exports. Everyone may ask, so problems are named without what they are
+ * Returns whether the process is alive, whether it is ready, and the public key of its exports. Anyone may ask, so problems don't name what they are
  * about.
  */
 export const healthRoutes = ({ instance, findProblem, findWarning, signingKey, listProblems }: Health) =>

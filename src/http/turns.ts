@@ -3,18 +3,18 @@ import { unavailable } from "../errors.ts";
 import { yieldToEventLoop } from "../event-loop.ts";
 import { createFairQueue, type Tenant } from "./fair-queue.ts";
 
-/** After this time in one turn, further requests wait for the next one, in milliseconds. */
+/** After this many milliseconds in one turn, further requests wait for the next turn. */
 const maxTurnMs = 1;
-/** Waiting requests of one organization, or of one network without a key. */
+/** Maximum waiting requests of one organization, or of one network without a key. */
 const maxWaiting = 500;
-/** Waiting requests of all networks without a key. */
+/** Maximum waiting requests of all networks without a key together. */
 const maxWaitingOfGroup = 2000;
 
-/** A request that waits for its turn. `start` runs it and returns whether that takes the rest of the turn. */
+/** A request that waits for its turn. `start` runs it, and returns whether it takes the rest of the turn. */
 type Waiting = { start: () => boolean };
 
 const turnState = Symbol("turnState");
-/** `number`: of the turn in which the request last ran. The state is a property, since a WeakMap of requests takes longer. */
+/** `number`: the number of the turn in which the request last ran. The state is stored as a property, because a WeakMap of requests takes longer. */
 type TurnRequest = Request & { [turnState]?: { turns: Turns; tenantOf: () => Tenant; number: number } };
 
 export type Turns = ReturnType<typeof createTurns>;
@@ -23,21 +23,22 @@ export type Turns = ReturnType<typeof createTurns>;
 export const turnsOf = perContext(() => createTurns());
 
 /**
- * Shares this thread between tenants. A request runs at once while nobody waits. Otherwise it waits for its turn: one per turn of the
- * event loop, each of another tenant, so that a tenant delays another one by the work of one request, however many it sends.
+ * Shares this thread between tenants. A request runs immediately if no other request waits. Otherwise it waits for its turn. Each turn of the event
+ * loop serves one waiting request, each time of another tenant. So a tenant delays the others by the work of one request, however many requests it
+ * sends.
  */
 function createTurns() {
   const queue = createFairQueue<Waiting>(maxWaiting, maxWaitingOfGroup);
-  /** Whether the rest of this turn is taken. Asynchronous work always takes it, since it may go on at any time. */
+  /** Whether the rest of this turn is taken. Asynchronous work always takes it, because that work may continue at any time. */
   let isTaken = false;
   let turnNumber = 0;
-  /** Milliseconds of requests that were answered at once, since the last turn. */
+  /** Milliseconds that requests without waiting have taken since the last turn. */
   let spentMs = 0;
-  /** When the work that took the turn started. */
+  /** When the work that took this turn started. */
   let startedAt = 0;
   let onLongTurn: (ms: number) => void = () => {};
 
-  /** Takes the rest of this turn: others run in the next turn of the event loop. `since`: when the work of this turn started. */
+  /** Takes the rest of this turn, so that other requests run in the next turn of the event loop. `since`: when the work of this turn started. */
   function takeTurn(since: number): void {
     if (isTaken) return;
     isTaken = true;
@@ -45,7 +46,7 @@ function createTurns() {
     setImmediate(startNextTurn);
   }
 
-  /** Starts a turn: runs waiting requests until one takes the rest of the turn, or its time is over. */
+  /** Starts a turn. Runs waiting requests until one takes the rest of the turn, or until the time of the turn is over. */
   function startNextTurn(): void {
     const now = performance.now();
     if (now - startedAt >= maxTurnMs) onLongTurn(now - startedAt);
@@ -79,7 +80,7 @@ function createTurns() {
       if (!isTaken && queue.size() === 0) return runNow(work);
       const { promise, resolve, reject } = Promise.withResolvers<Response>();
       const start = () => {
-        // Nobody reads the response.
+        // The client has disconnected, so nobody would read the response.
         if (request.signal.aborted) {
           resolve(new Response(null, { status: 499 }));
           return false;
@@ -97,7 +98,7 @@ function createTurns() {
       return promise;
     },
 
-    /** Waits for a turn of a tenant; not at all if nobody else does. Throws unavailable if too many requests of the tenant wait. */
+    /** Waits for a turn of a tenant, unless no other request waits. Throws unavailable if too many requests of the tenant wait. */
     wait(tenant: Tenant): Promise<void> | undefined {
       if (!isTaken && queue.size() === 0) {
         takeTurn(performance.now());
@@ -113,8 +114,8 @@ function createTurns() {
     },
 
     /**
-     * Reports the length of each turn of at least a millisecond, in milliseconds: the time from the start of its work until another tenant may run,
-     * with what arrived in between.
+     * Reports the length of each turn of at least one millisecond, in milliseconds. A turn lasts from the start of its work until another tenant may
+     * run, including requests that arrive in between.
      */
     measure(observe: (ms: number) => void): void {
       onLongTurn = observe;
@@ -125,14 +126,14 @@ function createTurns() {
   };
 }
 
-/** Makes `nextTurn` work for a request that continues after it has waited for something else. */
+/** Registers a request, so that it can call `nextTurn` when it continues after waiting for something else. */
 export function trackTurn(request: Request, turns: Turns, tenantOf: () => Tenant): void {
   (request as TurnRequest)[turnState] = { turns, tenantOf, number: turns.number() };
 }
 
 /**
- * Waits for another turn of the tenant of a request, before the next part of its work, if the turn has changed: while its body was read, for
- * example, other requests may have run.
+ * Waits for another turn of the tenant of a request before the next part of its work, if the turn has changed. For example, other requests may have
+ * run while the body of the request was read.
  */
 export async function nextTurn(request: Request): Promise<void> {
   const state = (request as TurnRequest)[turnState];
@@ -142,8 +143,8 @@ export async function nextTurn(request: Request): Promise<void> {
 }
 
 /**
- * Waits for a turn of an organization, before the next part of long work: a batch of a stream, of a session or of a list. It waits behind what
- * all others do if too many requests of the organization wait.
+ * Waits for a turn of an organization before the next part of long work, such as a batch of a stream, of a session or of a list. If too many requests
+ * of the organization wait, it waits behind the work of all others.
  */
 export async function turnOfOrg(ctx: Context, org: OrgId | string): Promise<void> {
   try {
@@ -153,7 +154,7 @@ export async function turnOfOrg(ctx: Context, org: OrgId | string): Promise<void
   }
 }
 
-/** The tenant of an organization. */
+/** The tenant that an organization is. */
 export const tenantOfOrg = (org: string): Tenant => ({ group: org, member: org });
 
 const tooManyWaiting = () =>

@@ -1,4 +1,4 @@
-/** Escapes text for the content of an XML 1.0 element; characters that XML cannot represent become U+FFFD. */
+/** Escapes text for the content of an XML 1.0 element. Replaces characters that XML cannot represent with U+FFFD. */
 export const toXmlText = (text: string): string =>
   text
     .toWellFormed()
@@ -9,7 +9,7 @@ export const toXmlText = (text: string): string =>
 /** Formats values as XML attributes, each after a space. */
 export const toXmlAttributes = (values: Record<string, string | number>): string =>
   Object.entries(values)
-    // A parser turns a bare tab or line break in an attribute into a space.
+    // A parser would turn an unescaped tab or line break in an attribute into a space.
     .map(([name, value]) => ` ${name}="${toXmlText(String(value)).replace(/[\t\n]/g, toReference)}"`)
     .join("");
 

@@ -21,7 +21,10 @@ import type { Caller } from "../http/caller.ts";
 import { type Call, invalidParams, RpcError, rpcCodes, rpcRefusal } from "./tool.ts";
 import { fillPlaceholder, isToolResult, placeholder, toResultMembers, withText } from "./tool-result.ts";
 
-/** Requests with the schemas of their parameters. The schemas of 2026-07-28 are the same without the envelope, which its SDK removes. */
+/**
+ * The requests, with the schemas of their parameters. Revision 2026-07-28 has the same schemas without the envelope, and its SDK removes the
+ * envelope.
+ */
 const requests = {
   "tools/list": ListToolsRequestSchema,
   "tools/call": CallToolRequestSchema,
@@ -48,7 +51,7 @@ export type Surface = {
   capabilities: Record<string, object>;
   instructions: string;
   handlers: Partial<Record<Method, Handler>>;
-  /** Whether a request sends messages before its result, so the response is a stream if the client supports it. */
+  /** Whether a request sends messages before its result. If so, the response is a stream, provided that the client supports streams. */
   isStreamed(method: Method, params: unknown): boolean;
 };
 
@@ -60,18 +63,18 @@ type IncomingMessage = {
   supportsStreams: boolean;
   incoming: Request;
   method: Method | undefined;
-  /** The response is one JSON object. Then a tool's result is inserted as text in the end, since the SDKs take long to serialize it. */
+  /** Whether the response is one JSON object. If so, a tool's result is inserted as text at the end, because the SDKs take long to serialize it. */
   isSingle: boolean;
-  /** The members of that result as JSON, set once the tool has returned it. Until then, the response has a placeholder. */
+  /** The members of that result as JSON, set when the tool has returned it. Until then, the response contains a placeholder. */
   resultMembers?: string;
 };
 
 const serverInfo = { name: "evald", title: "evald", version };
-/** Revisions with batches, which came before 2025-06-18. A missing header means the last of them. */
+/** The revisions with batches. Revision 2025-06-18 removed them. A request without the header uses the newest of these revisions. */
 const batchRevisions = new Set(["2024-11-05", "2025-03-26"]);
 const legacyRevisions = new Set([...batchRevisions, "2025-06-18", "2025-11-25"]);
 const maxBatch = 20;
-/** Streams for notifications of changes, which never come: lists don't change while the service runs. */
+/** Open streams for notifications of changes. No such notification is ever sent, because lists don't change while the service runs. */
 const maxSubscriptions = 16;
 
 /** An MCP endpoint over Streamable HTTP without sessions: each request is self-contained and gets its own server. */
@@ -86,7 +89,7 @@ export function createEndpoint(ctx: Context, surface: Surface) {
       const message = requestInfo && incomingMessages.get(requestInfo);
       if (!message) throw new Error("A request reached the MCP server without going through the endpoint.");
       const server = new ModernServer(serverInfo, { capabilities, instructions });
-      // Without a fallback, the SDK rejects a request with the HTTP status of an unknown method.
+      // Without a fallback handler, the SDK rejects the request with the HTTP status of an unknown method.
       if (!message.method || !handlers[message.method]) return server;
       server.fallbackRequestHandler = (request, context) => {
         const { _meta, notify, signal } = context.mcpReq;
@@ -107,7 +110,7 @@ export function createEndpoint(ctx: Context, surface: Surface) {
     return server;
   }
 
-  /** The fallback of both servers: they would validate each request of a registered method twice, and each result once more. */
+  /** The fallback handler of both servers. For a registered method, they would validate each request twice, and each result once more. */
   async function answer(request: { method: string }, message: IncomingMessage, call: Call, sdk: unknown) {
     const method = toMethod(request.method);
     const handler = method && handlers[method];
@@ -121,7 +124,7 @@ export function createEndpoint(ctx: Context, surface: Surface) {
     return placeholder;
   }
 
-  /** Answers one POST of an authorized caller. Throws forbidden for another site's Origin, and too_large. */
+  /** Answers one POST of an authorized caller. Throws too_large, and forbidden for an Origin of another site. */
   async function handle(incoming: Request, caller: Caller): Promise<Response> {
     checkOrigin(ctx, incoming.headers.get("origin"));
     const body = await readMessage(incoming);
@@ -170,8 +173,8 @@ export function createEndpoint(ctx: Context, surface: Surface) {
 const versionKey = "io.modelcontextprotocol/protocolVersion";
 
 /**
- * Whether a request is for the older SDK, by its shape. `isLegacyRequest` would also validate it as a whole, which its server does anyway. null: only
- * `isLegacyRequest` can tell.
+ * Whether a request is for the older SDK, judged by its shape. `isLegacyRequest` would also validate the whole request, which the server does anyway.
+ * null: only `isLegacyRequest` can decide.
  */
 function isLegacyByShape(body: unknown, revision: string | null): boolean | null {
   const { jsonrpc, id, method, params, ...rest } = (body ?? {}) as Record<string, unknown>;
@@ -198,7 +201,7 @@ function toCall(
   const progressToken = supportsStreams ? meta?.progressToken : undefined;
   return {
     caller,
-    // The signal is created only for tools that use it.
+    // Created on first use, because most tools don't use it.
     get signal() {
       return AbortSignal.any([incoming.signal, cancelled]);
     },
@@ -209,14 +212,14 @@ function toCall(
   };
 }
 
-/** Validation is only needed to send requests to the client, and creating the default validator takes longer than a request. */
+/** Validation is only needed for requests to the client, and creating the default validator takes longer than a whole request. */
 const noValidator = {
   getValidator: () => {
     throw new Error("This endpoint sends no requests to clients.");
   },
 };
 
-/** Both SDKs reject clients, such as curl, whose headers don't announce JSON and streams. */
+/** Adds the headers that announce JSON and streams. Both SDKs reject clients, such as curl, that don't send them. */
 function withRequiredHeaders(incoming: Request): Request {
   const accept = incoming.headers.get("accept") ?? "";
   const acceptsBoth = accept.includes("application/json") && accept.includes("text/event-stream");
@@ -227,7 +230,7 @@ function withRequiredHeaders(incoming: Request): Request {
   return new Request(incoming.url, { method: "POST", headers, signal: incoming.signal });
 }
 
-/** Throws forbidden for a page of another site, which must not use the browser of someone who can reach this service. */
+/** Throws forbidden for a page of another site. Such a page must not use the browser of somebody who can reach this service. */
 function checkOrigin({ baseUrl, config }: Context, origin: string | null): void {
   if (origin === null || origin === new URL(baseUrl()).origin || config.corsOrigins.includes(origin)) return;
   const hostname = URL.parse(origin)?.hostname ?? "";
@@ -235,7 +238,7 @@ function checkOrigin({ baseUrl, config }: Context, origin: string | null): void 
   throw new AppError("forbidden", `Requests from the origin ${JSON.stringify(origin.slice(0, 200))} are not allowed.`);
 }
 
-/** The body of a request, or the response to one that is not JSON. */
+/** The parsed body of a request, or an error response if the body isn't JSON. */
 async function readMessage(request: Request): Promise<unknown> {
   try {
     return (await readJson(request)) ?? null;
@@ -245,7 +248,7 @@ async function readMessage(request: Request): Promise<unknown> {
   }
 }
 
-/** The response to a batch that is invalid or that the revision doesn't have; null for any other body. */
+/** The error response to a batch that is invalid, or to any batch if the revision has none; null for any other body. */
 function refuseBatch(body: unknown, revision: string | null): Response | null {
   if (!Array.isArray(body)) return null;
   const refuse = (reason: string) => rpcRefusal(400, rpcCodes.invalidRequest, `Invalid Request: ${reason}.`);
@@ -257,14 +260,14 @@ function refuseBatch(body: unknown, revision: string | null): Response | null {
   return duplicate === undefined ? null : refuse(`duplicate id ${JSON.stringify(duplicate)} in the batch`);
 }
 
-/** Puts the response to a batch of one, which the SDK returns without an array, into an array. */
+/** Puts the response to a batch of one message into an array, because the SDK returns it without one. */
 async function asBatch(answer: Response): Promise<Response> {
   const text = await answer.text();
   if (!text.startsWith("{") || !answer.ok) return new Response(text || null, answer);
   return new Response(`[${text}]`, answer);
 }
 
-/** Without task support, a call that requests a task runs like any other; the SDK would reject it. */
+/** Removes the request for a task. There is no task support, so the call runs like any other. The SDK would reject the call. */
 function withoutTask(body: unknown): unknown {
   if (Array.isArray(body)) return body.map(withoutTask);
   const { method, params } = (body ?? {}) as { method?: unknown; params?: object };

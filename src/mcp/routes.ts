@@ -29,7 +29,7 @@ const responses = {
   400: Type.Union([ApiError, Message]),
 };
 
-/** `endpointOf`: the endpoint with the tools that a caller may use. Methods other than POST are rejected before routing. */
+/** `endpointOf`: returns the endpoint with the tools that a caller may use. Methods other than POST are rejected before routing. */
 export const mcpRoutes = (endpointOf: (caller: Caller) => Promise<Endpoint>) =>
   new Elysia({ name: "mcp" }).post(
     mcpPath,

@@ -9,14 +9,14 @@ import type { Handler, Surface } from "./endpoint.ts";
 import { type Call, invalidParams, RpcError, rpcCodes, type Tool } from "./tool.ts";
 import type { ToolResult } from "./tool-result.ts";
 
-/** What a key can use over MCP, and what to do around its calls. */
+/** What a key can use over MCP, and the hooks around its calls. */
 export type ServerFeatures = {
   tools: Tool[];
   /** Methods of resources, prompts and completion, by name. */
   methods: Record<string, Handler>;
   /** Called before each call of a tool that changes something. */
   onChange: (tool: string, caller: Caller) => Promise<void>;
-  /** If all callers have one scope only: that scope, and what they are told. */
+  /** Set if all callers have the same single scope: that scope, and instructions for them. */
   restriction?: { scope: KeyScope; instructions: string };
   /** Turns any failure into an error that is safe to show. */
   toAppError: (error: unknown) => AppError;
@@ -81,7 +81,7 @@ export function toSurface({ tools, methods, onChange, restriction, toAppError }:
   };
 }
 
-/** The tool that lists valid values of an argument. */
+/** For an argument, the tool that lists its valid values. */
 const listTools: Record<string, string> = {
   slug: "list_reports",
   slugs: "list_reports",
@@ -90,13 +90,13 @@ const listTools: Record<string, string> = {
   runId: "list_eval_requests",
 };
 
-/** Where to find an ID that doesn't exist, as a further sentence of the error; empty for other errors. */
+/** Where to find an ID that exists, as an additional sentence of the error. Empty for other errors. */
 function remedy(code: string, args: object): string {
   const argument = Object.keys(listTools).find((name) => Object.hasOwn(args, name));
   return code === "not_found" && argument ? ` Find it with ${listTools[argument]}.` : "";
 }
 
-/** Converts a number or boolean that a model sent as text. Other values stay as they are, and so do those of an argument that may be text. */
+/** Converts a number or boolean that a model sent as text. Other values stay unchanged, and so do the values of an argument that accepts text. */
 function readText(value: unknown, schema: Partial<TSchema> = {}): unknown {
   const types = ((schema.anyOf ?? [schema]) as Partial<TSchema>[]).map(({ type }) => type);
   if (typeof value !== "string" || types.includes("string")) return value;
@@ -105,7 +105,7 @@ function readText(value: unknown, schema: Partial<TSchema> = {}): unknown {
   return isNumber && /^-?\d{1,15}(\.\d{1,15})?$/.test(value) ? Number(value) : value;
 }
 
-/** Validates the arguments. A null counts as omitted, since models tend to fill in every field. Throws bad_request. */
+/** Validates the arguments. null counts as omitted, because models tend to fill in every field. Throws bad_request. */
 function readArguments({ tool, check }: CheckedTool, sent: object): Record<string, unknown> {
   const args = Object.fromEntries(
     Object.entries(sent).flatMap(([name, value]) =>
@@ -132,9 +132,9 @@ const toListedTool = ({ name, title, description, input, output, annotations }: 
   annotations,
 });
 
-/** These are omitted, since every word of a schema costs tokens in every conversation. */
+/** These keys are omitted, because every word of a schema costs tokens in every conversation. */
 const unneededKeys = ["title", "examples"];
-/** Constraints that every result satisfies anyway. */
+/** Constraints that every result meets anyway. */
 const guarantees = [
   "required",
   "enum",
@@ -155,7 +155,7 @@ function withoutKeys(value: Json, without: string[]): Json {
   const isEmpty = (key: string, item: Json) => key === "properties" && Object.keys(item as object).length === 0;
   const entries = Object.entries(value).filter(([key, item]) => !without.includes(key) && !isEmpty(key, item));
   const shortened = entries.map(([key, item]) => {
-    // The keys are names of fields, which may be `title` as well.
+    // The keys of `properties` are names of fields, so one of them may be `title` as well.
     if (key === "properties") return [key, mapValues(item as JsonObject, (each) => withoutKeys(each, without))];
     return [key, withoutKeys(item, without)];
   });

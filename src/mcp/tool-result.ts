@@ -1,15 +1,15 @@
 /**
- * Results of tools. Serializing a large one takes longer than most tools, so it is done here, once for a value that is returned many times. The
- * SDKs serialize a placeholder, which `fillPlaceholder` replaces.
+ * Serializes the results of tools. To serialize a large result takes longer than most tools need, so this file does it, and only once for a value
+ * that is returned many times. The SDKs serialize a placeholder, which `fillPlaceholder` replaces.
  */
 
-/** What a tool returned. When it is serialized, its JSON is added as text, for clients that don't read structured content. */
+/** The result of a tool. Serializing it also adds its JSON as text, for clients that don't read structured content. */
 export type ToolResult = { structuredContent: object };
 
-/** Whether the result of a request is that of a tool. */
+/** Whether the result of a request is the result of a tool. */
 export const isToolResult = (result: object): result is ToolResult => "structuredContent" in result;
 
-/** The result as an object, for responses that can't have a placeholder: batches and streams. */
+/** The result as an object, for batches and streams, whose responses can't contain a placeholder. */
 export const withText = ({ structuredContent }: ToolResult) => ({
   content: [{ type: "text", text: JSON.stringify(structuredContent) }],
   structuredContent,
@@ -21,7 +21,7 @@ const membersOf = (result: object): string => JSON.stringify(result).slice(1, -1
 export const placeholder = { content: [] };
 const placeholderMembers = membersOf(placeholder);
 
-/** Members of results by value, kept as long as the values. */
+/** The members of each result as JSON. They are kept as long as the result itself. */
 const serialized = new WeakMap<object, string>();
 
 /** The members of a result as JSON, without braces, for `fillPlaceholder`. */
@@ -34,7 +34,7 @@ export function toResultMembers(result: ToolResult): string {
   return members;
 }
 
-/** Replaces the placeholder in a response, which begins with its result. */
+/** Replaces the placeholder in a response with the members. A response begins with its result. */
 export async function fillPlaceholder(response: Response, members: string): Promise<Response> {
   const text = await response.text();
   return new Response(

@@ -22,22 +22,22 @@ type Annotations = {
 type ToolOf<I extends TObject, O extends TObject> = {
   name: string;
   title: string;
-  /** What it does, when to use it, and when to use another tool. */
+  /** What the tool does, when to use it, and when to use another one. */
   description: string;
   input: I;
   output: O;
   annotations: Annotations;
-  /** What the key needs. Default: `read` for a tool that only reads, else `run`. */
+  /** The scope that the key needs. Default: `read` for a tool that only reads, otherwise `run`. */
   scope?: KeyScope;
   /** Whether it reports progress before its result. */
   streams?: boolean;
   run(args: Static<I>, call: Call): Static<O> | Promise<Static<O>>;
 };
 
-/** A tool of any input and output. */
+/** A tool with any input and output. */
 export type Tool = ToolOf<TObject, TObject>;
 
-/** Defines a tool; a function only so that the types of its arguments and result follow from its schemas. */
+/** Defines a tool. It is a function only so that TypeScript infers the types of arguments and result from the schemas. */
 export const tool = <I extends TObject, O extends TObject>(value: ToolOf<I, O>): Tool => value as unknown as Tool;
 
 /** Annotations of a tool that only reads stored data. */
@@ -55,15 +55,18 @@ export const pageResult = {
   nextOffset: Nullable(Type.Integer({ description: "null on the last page" })),
 };
 
-/** The page that the input of a tool asks for: by default the first 20 rows. */
+/** The page that the input of a tool requests. The default is the first 20 rows. */
 export const toPage = ({ limit = 20, offset = 0 }: { limit?: number; offset?: number }) => ({ limit, offset });
 
-/** Maximum characters of JSON in one result: fewer than 6,000 tokens, which no client truncates. IDs and numbers have 2.5 characters per token. */
+/**
+ * Maximum characters of JSON in one result. They are fewer than 6,000 tokens (IDs and numbers have 2.5 characters per token), which no client
+ * truncates.
+ */
 const maxChars = 15_000;
-/** For the paging fields and punctuation around rows. */
+/** Characters for the paging fields and the punctuation around the rows. */
 const reservedChars = 300;
 
-/** As many of `rows` as fit into one result with `rest`; at least one. */
+/** As many of `rows` as fit into one result together with `rest`, but at least one. */
 export function takeFitting<T>(rows: T[], rest: object = {}): T[] {
   let chars = reservedChars + JSON.stringify(rest).length;
   const end = rows.findIndex((row, i) => {
@@ -73,7 +76,7 @@ export function takeFitting<T>(rows: T[], rest: object = {}): T[] {
   return end < 0 ? rows : rows.slice(0, end);
 }
 
-/** A value with texts of more than `maxTextChars` characters shortened, and a note about how much was removed. */
+/** A copy of a value, in which texts longer than `maxTextChars` are shortened. A note says how much was removed. */
 export function shortenTexts<T>(value: T, maxTextChars: number): T {
   if (typeof value === "string") {
     if (value.length <= maxTextChars) return value;
@@ -95,7 +98,7 @@ export function toResultPage<K extends string, T>(name: K, { items, total }: Pag
   };
 }
 
-/** Error codes of JSON-RPC 2.0, section 5.1. `methodNotAllowed`: of the range for servers. */
+/** Error codes of JSON-RPC 2.0, section 5.1. `methodNotAllowed`: a code from the range for servers. */
 export const rpcCodes = {
   parseError: -32700,
   invalidRequest: -32600,
@@ -105,7 +108,7 @@ export const rpcCodes = {
   methodNotAllowed: -32000,
 } as const;
 
-/** A protocol error with one of `rpcCodes`, or a code of MCP. */
+/** A protocol error with one of `rpcCodes` or with a code of MCP. */
 export class RpcError extends Error {
   override readonly name = "RpcError";
   constructor(
@@ -124,13 +127,13 @@ export const invalidParams = (message: string) => new RpcError(rpcCodes.invalidP
 export const rpcRefusal = (status: number, code: number, message: string, headers: Record<string, string> = {}) =>
   Response.json({ jsonrpc: "2.0", error: { code, message }, id: null }, { status, headers });
 
-/** The response to any method but POST: the endpoint has no sessions to stream or delete. */
+/** The response to any method other than POST. The endpoint has no sessions, so there is nothing to stream or delete. */
 export const refuseMethod = () =>
   rpcRefusal(405, rpcCodes.methodNotAllowed, "Method not allowed: send JSON-RPC messages with POST", { allow: "POST" });
 
-/** An ID is not validated as a UUID: any other text gives not_found, and the error says where to find IDs. */
+/** Not validated as a UUID: any other text gives not_found, and that error says where to find IDs. */
 export const promptIdArgument = Type.String({ description: "ID from list_prompts, title or URL" });
 export const slugArgument = Type.String({ maxLength: 500, description: "From list_reports, or a URL" });
 
-/** An object whose fields are not described, since every word of the tool list costs tokens in every conversation. */
+/** An object without descriptions of its fields, because every word of the tool list costs tokens in every conversation. */
 export const Undescribed = Type.Object({});
