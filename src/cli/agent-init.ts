@@ -72,11 +72,11 @@ function inspectProgram(command: string, path: string): ProgramHints {
 
 const shortLine = (line: string): string => line.trim().replace(/\s+/g, " ").slice(0, 120);
 
-/** The first of some options or commands, such as `--yolo` or `exec`, that a help text mentions, and the line that does. */
+/** The first of `names` that a help text mentions, and the line that mentions it. `names`: options or commands, such as `--yolo` or `exec`. */
 function findInHelp(help: string, names: string[]): Hint {
   const lines = help.split("\n");
   for (const name of names) {
-    // An option is listed or mentioned anywhere; a command only counts where it is listed, since it is a word too.
+    // An option counts anywhere in the text. A command is also a common word, so it only counts where the text lists it.
     const pattern = name.startsWith("-")
       ? new RegExp(`(?:^|[\\s,[|])${name}(?![\\w-])`)
       : new RegExp(`^\\s+(?:[\\w.-]+ )?${name}(?![\\w-])`);
@@ -86,7 +86,7 @@ function findInHelp(help: string, names: string[]): Hint {
   return null;
 }
 
-/** The first lines of a help text that name a file with settings. */
+/** The first lines of a help text that name a settings file. */
 const findSettingsFiles = (help: string): string[] =>
   help
     .split("\n")
@@ -94,10 +94,10 @@ const findSettingsFiles = (help: string): string[] =>
     .slice(0, maxSettingsLines)
     .map(shortLine);
 
-/** What a help text says about an option or command; null: it doesn't mention one. */
+/** An option or command in a help text, and the line that mentions it; null: the text mentions none. */
 type Hint = { name: string; line: string } | null;
 
-/** The arguments that pass the task: a command such as `exec` comes first, and an option such as `--print` directly before the task. */
+/** The arguments that pass the task. A command such as `exec` comes first. An option such as `--print` comes directly before the task. */
 function argsOfHints({ prompt, model, allow }: { prompt: Hint; model: Hint; allow: Hint }): string[] {
   const isOption = prompt?.name.startsWith("-") ?? false;
   const promptWords = prompt === null ? [] : [prompt.name];
@@ -110,7 +110,7 @@ function argsOfHints({ prompt, model, allow }: { prompt: Hint; model: Hint; allo
   ];
 }
 
-/** The text of an entry with comments: what its program and help text suggest, and the other fields to choose from. */
+/** The text of an entry, with comments. It contains what the program and its help text suggest, and the other fields to choose from. */
 export function toEntryText(
   id: string,
   { command, path, package: npmPackage, environment, help }: ProgramHints,

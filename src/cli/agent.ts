@@ -1,7 +1,10 @@
 import { inProcessAgents, loadAgents } from "../agents/all.ts";
 import { runChildAgent } from "../agents/child-main.ts";
 
-/** The hidden command `__agent`: the agent process that the service starts for each run. Ends the process. `early`: no run waits for it yet, so it loads the code of these agents first. */
+/**
+ * The hidden command `__agent`: the agent process that the service starts for each run. Ends the process. `early`: the process starts before a run
+ * needs it, so it loads the code of these agents first.
+ */
 export async function runAgent({ early }: { early: "rules" | "model" | null }): Promise<never> {
   const stop = new AbortController();
   process.on("SIGTERM", () => stop.abort(new Error("stopped by the service")));

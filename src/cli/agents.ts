@@ -69,7 +69,7 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
 
 type TryOptions = { model?: string; json?: boolean; save?: string };
 
-/** Runs an agent once, and prints which steps its events show, what to change if one is missing, and the events. */
+/** Runs an agent once. Prints the steps that its events show, what to change if a step is missing, and the events. */
 async function tryAndPrint(
   config: Config,
   preset: Preset,
@@ -90,7 +90,7 @@ async function tryAndPrint(
     say(`${result}  ${name}${detail ? `: ${detail}` : ""}`);
   }
   const missing = steps.flatMap(({ diagnosis }) => diagnosis ?? []);
-  // A problem that kept no step from working needs no change.
+  // If every step worked, the problems need no change.
   const diagnoses = missing.length > 0 ? [...problems, ...missing] : [];
   for (const sentence of new Set(diagnoses.map((each) => explain(each, preset)))) say(`-> ${sentence}`);
   print(json ? toJson(events.map(summarizeEvent)) : events.map(describeEvent).join("\n"));

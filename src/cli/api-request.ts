@@ -8,7 +8,7 @@ import { exitOf, parsePair, print, sayFailure, toFailure, toJson } from "./termi
 
 const methods = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
 
-/** `rawField`: values that are text; `field`: values that are read as JSON where they are JSON. */
+/** `rawField`: values that are sent as text. `field`: values that are parsed as JSON if they are valid JSON. */
 type RequestFields = ServiceAddress & {
   field?: Record<string, string>;
   rawField?: Record<string, string>;
@@ -49,7 +49,7 @@ export function addApiRequest(program: Command, useApi: UseApi): void {
       try {
         await useApi({ url, org }, (api) => sendRequest(api, method, path, fields));
       } catch (error) {
-        // Without --json too: this command always prints JSON.
+        // Errors are JSON even without `--json`, because this command always prints JSON.
         const json = true;
         sayFailure(toFailure(error), json);
         process.exitCode = exitOf(error);
@@ -88,7 +88,7 @@ async function sendRequest(
   print(toJson(await response.json(), 2));
 }
 
-/** The path below `/api/v1`, with its query. Throws bad_request for a URL: the service is chosen by --url. */
+/** The path below `/api/v1`, with its query. Throws bad_request for a URL, because --url chooses the service. */
 function toPath(path: string): string {
   if (/^https?:/i.test(path)) throw badRequest("Pass a path, such as /prompts. --url chooses the service.");
   return `/${path.replace(/^\/*(api\/v1(\/|$))?/, "")}`;
@@ -115,7 +115,7 @@ async function readBody(file: string): Promise<unknown> {
   }
 }
 
-/** The items of all pages. Throws bad_request for what is no list. */
+/** The items of all pages. Throws bad_request if the response isn't a list. */
 async function getAllPages(api: Api, path: string, query: Record<string, unknown>): Promise<unknown[]> {
   const items: unknown[] = [];
   for (let total = 1; items.length < total; ) {

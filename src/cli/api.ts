@@ -9,18 +9,18 @@ import type { Operations } from "./operations.ts";
 type Operation = keyof Operations;
 type ListOperation = { [O in Operation]: Operations[O] extends { result: unknown[] } ? O : never }[Operation];
 
-/** The names in a path such as `/runs/{runId}`. */
+/** The names of the placeholders in a path such as `/runs/{runId}`. */
 type PathName<O> = O extends `${string}{${infer Name}}${infer Rest}` ? Name | PathName<Rest> : never;
 
 type PathInput<O> = [PathName<O>] extends [never] ? unknown : { path: Record<PathName<O>, string> };
 type BodyInput<O extends Operation> = Operations[O] extends { body: infer Body } ? { body: Body } : unknown;
 type QueryInput<O extends Operation> = Operations[O] extends { query: infer Query } ? OptionalQuery<Query> : unknown;
-/** A query may be left out if all of its fields may. */
+/** The query may be omitted if all of its fields are optional. */
 type OptionalQuery<Query> = Partial<Query> extends Query ? { query?: Query } : { query: Query };
 
-/** What an operation needs: the values in its path, its query and its body. An operation with an idempotency key is repeated after a failure. */
+/** The input of an operation: the values in its path, its query and its body. An operation with an idempotency key is retried after a failure. */
 type OperationInput<O extends Operation> = { idempotencyKey?: string } & PathInput<O> & BodyInput<O> & QueryInput<O>;
-/** The input may be left out if all of its fields may. */
+/** The input may be omitted if all of its fields are optional. */
 type Arguments<O extends Operation> =
   Partial<OperationInput<O>> extends OperationInput<O> ? [input?: OperationInput<O>] : [input: OperationInput<O>];
 
@@ -29,27 +29,27 @@ type UntypedInput = {
   query?: object;
   body?: unknown;
   idempotencyKey?: string;
-  /** Of an event stream, to resume after this message. */
+  /** Only for an event stream: resumes it after this message. */
   lastEventId?: string;
 };
 type ServiceConnection = {
   base: string;
   key: string;
   send: (request: Request) => Promise<Response>;
-  /** Whether a request had a response. Until then, a failure is reported immediately: the URL may be wrong. */
+  /** Whether any request had a response. Until then, a failure is reported immediately, because the URL may be wrong. */
   wasReached: boolean;
 };
 
-/** The service or its proxy may restart while a command waits, so a request that may be repeated is repeated this often, with this pause. */
+/** The service or its proxy may restart while a command waits. So a request that is safe to repeat is retried this often, with this pause. */
 const maxFailures = 30;
 const pauseMs = 2_000;
 
 export type Api = ReturnType<typeof createApi>;
 
 /**
- * The REST API of the service at `base`, which has no trailing slash. `send` delivers a request: over the network, or to a service in this
- * process. `executesRuns`: whether its runs end with this process; null: it is another process. Every function takes an operation such as
- * `GET /runs/{runId}`, and throws the AppError that the service returned, what `send` throws, and unavailable if the answer isn't the service's own.
+ * The REST API of the service at `base`, which has no trailing slash. `send` delivers a request over the network, or to a service in this process.
+ * `executesRuns`: whether the runs of the service end with this process; null: the service is another process. Every function takes an operation such
+ * as `GET /runs/{runId}`. It throws the AppError that the service returned, what `send` throws, and unavailable if the response isn't from evald.
  */
 export function createApi(
   base: string,
@@ -92,7 +92,7 @@ const cancelCommands = {
   calibration: "calibrate --stop",
 } as const;
 
-/** The failure to print when a command that waits for runs or gates is interrupted: whether they continue, and how to cancel them. */
+/** The failure to print when a command is interrupted while it waits for runs or gates. It says whether they continue, and how to cancel them. */
 export function toInterruptionFailure(
   api: Api,
   what: keyof typeof cancelCommands,

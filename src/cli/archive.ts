@@ -17,7 +17,7 @@ export function addArchive(program: Command, useApi: UseApi): void {
   ).action(async (path: string, { json, ...address }: ApiOptions) => {
     await useApi(address, async (api) => {
       const content = await readArchive(path);
-      // A file that the service would reject isn't sent.
+      // Checks the file here, so that a file that the service would reject isn't sent.
       await checkArchive(content);
       const created = await api.request("POST /archives", {
         body: new Blob([content], { type: "application/gzip" }),
@@ -52,7 +52,7 @@ export function addArchive(program: Command, useApi: UseApi): void {
   );
 }
 
-/** A directory is packed; anything else must be a tar.gz file. Throws bad_request that names the path. */
+/** Reads an archive: a directory is packed, and anything else must be a tar.gz file. Throws bad_request that names the path. */
 export async function readArchive(path: string): Promise<Uint8Array<ArrayBuffer>> {
   try {
     if (!statSync(path).isDirectory()) return new Uint8Array(readFileSync(path));

@@ -11,7 +11,7 @@ import { toSize } from "../grading/text.ts";
 import { copyTo } from "./database-copy.ts";
 import { restoreFile } from "./restore.ts";
 
-/** What must stay free on a disk, so that the service can go on writing. */
+/** The space that must stay free on a disk, so that the service can continue to write. */
 const spareBytes = 64 * 1024 * 1024;
 
 /** The process of a backup: reads an order from stdin, answers it on stdout, and ends. */
@@ -23,7 +23,7 @@ export async function runBackupProcess(): Promise<never> {
     answer = { failure: error instanceof AppError ? error.detail : reasonOf(error) };
   }
   await new Promise((done) => process.stdout.write(`${JSON.stringify(answer)}\n`, done));
-  // An interrupted transfer would keep it alive.
+  // Exits explicitly, because an interrupted transfer would keep the process alive.
   process.exit(0);
 }
 
@@ -32,11 +32,11 @@ async function readOrder(): Promise<BackupOrder> {
   throw new Error("There is no order.");
 }
 
-/** Backs up to the target, restores that backup next to the database to check it, and then deletes the expired ones. */
+/** Writes a backup to the target, restores it next to the database to check it, and then deletes the expired backups. */
 async function backUp({ dataDir, target, name, expired, known }: BackupOrder): Promise<BackupAnswer> {
   const work = join(dataDir, workFolder);
   rmSync(work, { recursive: true, force: true });
-  // Their names are times, so that the newest comes last.
+  // The names are times, so the newest backup comes last.
   const storedNames = (await listTarget(target)).filter(isBackupName).sort();
   if (known !== null) refuseForeign(target, storedNames, known);
   checkSpace(dataDir, target);
@@ -71,7 +71,7 @@ function restoreIn(folder: string, file: string): number {
   return restoreFile(restored, file).runs;
 }
 
-/** The names of the files in the target. Removes leftovers of killed backups. Throws bad_request or unavailable if nothing can be kept there. */
+/** The names of the files in the target. Removes leftovers of killed backups. Throws bad_request or unavailable if the target can't keep backups. */
 async function listTarget(target: BackupTarget): Promise<string[]> {
   if (target.kind === "store") return (await listStored(target)).map(({ name }) => name);
   if (!statSync(target.path, { throwIfNoEntry: false })?.isDirectory())
@@ -85,8 +85,8 @@ async function listTarget(target: BackupTarget): Promise<string[]> {
 }
 
 /**
- * Throws conflict if all backups there are of other databases: a new installation that is about to be restored would add one of its own, which
- * is newer and empty.
+ * Throws conflict if all backups in the target are of other databases. Somebody may be about to restore one of them into a new installation, whose
+ * own backup would be newer and empty.
  */
 function refuseForeign(target: BackupTarget, storedNames: string[], knownNames: string[]): void {
   const newest = storedNames.at(-1);
@@ -97,8 +97,9 @@ function refuseForeign(target: BackupTarget, storedNames: string[], knownNames: 
 }
 
 /**
- * Throws unavailable unless a backup fits. In the data directory it needs one copy, which is restored to check it, and for a store another one,
- * which is sent and fetched again; in the directory of the target it needs the backup itself.
+ * Throws unavailable if there is no space for a backup. The data directory needs space for one copy, which is restored to check the backup. If the
+ * target is a store, the data directory needs space for a second copy, which is sent and fetched again. If it is a directory, that directory needs
+ * space for the backup.
  */
 function checkSpace(dataDir: string, target: BackupTarget): void {
   const sizeOf = (file: string) => statSync(join(dataDir, file), { throwIfNoEntry: false })?.size ?? 0;
@@ -121,7 +122,7 @@ async function remove(target: BackupTarget, name: string): Promise<void> {
   else rmSync(locationOf(target, name), { force: true });
 }
 
-/** Deletes files that are named like backups. Returns the names of those that are gone; the others are deleted after a later backup. */
+/** Deletes files that are named like backups. Returns the names of the deleted files. The others are deleted after a later backup. */
 async function removeAll(target: BackupTarget, names: string[]): Promise<string[]> {
   const removed: string[] = [];
   for (const name of names.filter(isBackupName))

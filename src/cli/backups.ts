@@ -16,7 +16,7 @@ import { print, say, table, toJson } from "./terminal.ts";
 
 type Env = Record<string, string | undefined>;
 
-/** How often a command looks whether a backup is done. */
+/** How often a command checks whether a backup is done. */
 const pollMs = 500;
 
 /** Adds `backups run` and `backups list`, for the backups that the service makes itself. */
@@ -71,7 +71,10 @@ const toListRow = (backup: Backup): string[] => [
   backup.failure ?? backup.location ?? "",
 ];
 
-/** Asks the service that runs on the data directory for a backup, and waits for its end. Throws conflict without one, and unavailable if it failed. */
+/**
+ * Asks the service that runs on the data directory for a backup, and waits until it is done. Throws conflict if no service runs, and unavailable if
+ * the backup failed.
+ */
 async function runBackup(config: Config): Promise<Backup> {
   if (findRunningService(config.dataDir) === null)
     throw conflict(

@@ -73,7 +73,7 @@ async function runBisect(useApi: UseApi, prompt: string | undefined, options: Bi
 
 const pathOf = (bisectId: string) => ({ path: { bisectId } });
 
-/** Waits until a bisect has ended, and says what becomes of each build. */
+/** Waits until a bisect has ended, and prints each build when its state changes. */
 async function followBisect(api: Api, requested: Bisect, json: boolean | undefined): Promise<Bisect> {
   say(`Bisect ${requested.pageUrl}`);
   const path = pathOf(requested.id);
@@ -95,7 +95,7 @@ async function followBisect(api: Api, requested: Bisect, json: boolean | undefin
   return ended;
 }
 
-/** Requests the bisect that options ask for. `subjects`: of its commits, if a repository lists them. Throws bad_request. */
+/** Requests the bisect that the options describe. `subjects`: the subjects of its commits, if a repository lists them. Throws bad_request. */
 async function requestBisect(api: Api, prompt: string | undefined, options: BisectOptions) {
   const {
     good,
@@ -127,7 +127,7 @@ function git(repository: string, ...args: string[]): string {
   return stdout.toString().trim();
 }
 
-/** The commits between two of a local repository, by their full hashes, oldest first, along first parents. Throws bad_request. */
+/** The full hashes of the commits between two commits of a local repository, along first parents, oldest first. Throws bad_request. */
 function readLog(repository: string, good: string, bad: string): string[] {
   const hashOf = (name: string) => git(repository, "rev-parse", "--verify", "--end-of-options", `${name}^{commit}`);
   const [first, last] = [hashOf(good), hashOf(bad)];
@@ -137,7 +137,7 @@ function readLog(repository: string, good: string, bad: string): string[] {
   return [first, ...commits];
 }
 
-/** The first line of the message of each commit of a local repository. */
+/** The subject (first line of the message) of each commit of a local repository. */
 function readSubjects(repository: string, commits: string[]): Map<string, string> {
   const log = git(repository, "log", "--no-walk=unsorted", "--format=%H %s", ...commits);
   const toEntry = (line: string): [commit: string, subject: string] => {
@@ -147,7 +147,7 @@ function readSubjects(repository: string, commits: string[]): Map<string, string
   return new Map(log.split("\n").map(toEntry));
 }
 
-/** The commits of a file between two of them. A line may have more after the commit, as in `git log --oneline`. Throws bad_request. */
+/** The commits that a file lists between two commits. A line may have more text after the commit, as in `git log --oneline`. Throws bad_request. */
 function readCommits(file: string, good: string, bad: string): string[] {
   const lines = readTextFile(file).split("\n");
   const commits = lines.flatMap((line) => line.trim().split(/\s+/)[0] || []);
@@ -158,7 +158,7 @@ function readCommits(file: string, good: string, bad: string): string[] {
   return commits.slice(from, to + 1);
 }
 
-/** The result, with a line per build. `subjects`: of commits, where a repository tells them. */
+/** The result, with a line for each build. `subjects`: the subjects of commits, if a repository lists them. */
 function bisectText(bisect: Bisect, subjects: ReadonlyMap<string, string>): string {
   const position = new Map(bisect.commits.map((commit, i) => [commit, i]));
   const builds = bisect.builds.toSorted((a, b) => (position.get(a.commit) ?? 0) - (position.get(b.commit) ?? 0));

@@ -98,7 +98,7 @@ async function waitForFigures(api: Api, { id }: Calibration): Promise<Calibratio
   return await waitForEnd(await read(), read);
 }
 
-/** The figures, and what was missed and invented. */
+/** The figures, and the friction that grading missed and invented. */
 function endText(calibration: Calibration): string {
   return [
     `${calibrationTitle(calibration)}: ${resultText(calibration)}`,

@@ -27,7 +27,7 @@ export function addCancel(program: Command, useApi: UseApi): void {
     );
 }
 
-/** Throws not_found, and conflict for what has ended. */
+/** Throws not_found, and conflict for a run or gate that has ended. */
 async function cancel(api: Api, id: string): Promise<Run | Gate> {
   try {
     return await api.request("POST /runs/{runId}/cancel", { path: { runId: id } });

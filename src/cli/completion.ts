@@ -10,7 +10,7 @@ const setupLines: Record<Shell, string> = {
   fish: "evald completion fish > ~/.config/fish/completions/evald.fish",
 };
 
-/** Adds `completion`: prints a completion script for all commands. `createAll`: makes a program with them. */
+/** Adds `completion`, which prints a completion script for all commands. `createAll`: creates a program with all commands. */
 export function addCompletion(program: Command, createAll: () => Command): void {
   program
     .command("completion")
@@ -25,10 +25,10 @@ export function addCompletion(program: Command, createAll: () => Command): void 
 
 type Word = { word: string; description: string };
 type OptionWord = Word & { takesValue: boolean; choices: string[] };
-/** What may follow a command. `path`: its name without the program's, such as `prompt list`; `""` for the program itself. */
+/** The words that may follow a command. `path`: the command without the program's name, such as `prompt list`; `""` for the program itself. */
 type CommandNode = { path: string; commands: Word[]; options: OptionWord[]; choices: string[] };
 
-/** Every command with what may follow it, the program first. */
+/** Every command with the words that may follow it. The program comes first. */
 function flattenCommands(command: Command, path = "", inherited: readonly Option[] = []): CommandNode[] {
   const ownOptions = command.createHelp().visibleOptions(command);
   const otherOptions = inherited.filter(({ long }) => !ownOptions.some((each) => each.long === long));
@@ -54,7 +54,7 @@ const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 const quotedPaths = (nodes: CommandNode[]): string[] => nodes.flatMap(({ path }) => (path === "" ? [] : quote(path)));
 
-/** The lines of bash and zsh scripts that set `command` to the path of the typed command. `words`: those before the cursor, after `evald`. */
+/** The lines of bash and zsh scripts that set `command` to the path of the typed command. `words`: the words before the cursor, after `evald`. */
 const findCommand = (nodes: CommandNode[], words: string): string[] => [
   '  local command="" next word',
   `  for word in ${words}; do`,
@@ -76,7 +76,7 @@ const completeValues = (nodes: CommandNode[], complete: (choices: string[]) => s
   "  esac",
 ];
 
-/** The lines of bash and zsh scripts that set `names` to what may follow: options after a dash, otherwise commands and values. */
+/** The lines of bash and zsh scripts that set `names` to the words that may follow: options after a dash, otherwise commands and values. */
 const findNames = (nodes: CommandNode[], toNames: (words: Word[]) => string): string[] => [
   '  case "$command:$current" in',
   ...nodes.flatMap(({ path, commands, options, choices }) => {
@@ -96,7 +96,7 @@ function bashScript(nodes: CommandNode[]): string[] {
     "_evald() {",
     `  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD - 1]}" names=""`,
     ...findCommand(nodes, `"\${COMP_WORDS[@]:1:COMP_CWORD-1}"`),
-    // Without an answer, bash completes file names.
+    // If the script offers no word, bash completes file names.
     ...completeValues(nodes, (choices) => (choices.length === 0 ? "COMPREPLY=()" : offer(quote(choices.join(" "))))),
     ...findNames(nodes, (words) => quote(words.map(({ word }) => word).join(" "))),
     `  ${offer('"$names"')}`,
@@ -125,7 +125,7 @@ function zshScript(nodes: CommandNode[]): string[] {
   ];
 }
 
-/** fish has a line for each word that may follow a command, with the condition that the command is typed. */
+/** For each word that may follow a command, fish has a line with the condition that the command is typed. */
 const fishScript = (nodes: CommandNode[]): string[] => [
   "# fish completion of evald",
   "function __evald_is",

@@ -16,17 +16,17 @@ import { getKey } from "./id-token.ts";
 import { findRunningService } from "./running.ts";
 import { linkBase, orgOf } from "./terminal.ts";
 
-/** Where the service is: at a URL, or the data directory with an organization in it. */
+/** Where the service is: at a URL, or on the data directory, where `org` names the organization. */
 export type ServiceAddress = { url?: string; org?: string };
 /** The options of `addApiOptions`. */
 export type ApiOptions = ServiceAddress & { json?: boolean };
 
 /**
- * `execute`: without a service, this process executes the runs, which may then also reach `allowUrls`. `isForAllOrgs`: it concerns no organization in
- * particular, so any will do.
+ * `execute`: if no service runs, this process executes the runs, and they may also reach `allowUrls`. `isForAllOrgs`: the command concerns all
+ * organizations, so any of them can be used.
  */
 type LocalOptions = { execute?: { allowUrls: string[] }; isForAllOrgs?: boolean };
-/** For a command whose runs this process executes if there is no service. */
+/** For commands that request runs: if no service runs, this process executes them. */
 export const withExecution: LocalOptions = { execute: { allowUrls: [] } };
 /** Does the work of a command with the API of its service. */
 export type UseApi = <T>(address: ServiceAddress, work: (api: Api) => Promise<T>, options?: LocalOptions) => Promise<T>;
@@ -65,8 +65,8 @@ export const addOperatorOptions = (command: Command, json: string, example: stri
   addUrlOption(addJsonOption(command, json, example));
 
 /**
- * The base URL of the service that a command means, without a trailing slash; null: the data directory. Options precede EVALD_URL. Throws
- * bad_request.
+ * The base URL of the service that a command uses, without a trailing slash; null: the service on the data directory. Options take precedence over
+ * EVALD_URL. Throws bad_request.
  */
 export function toServiceUrl({ url, org }: ServiceAddress, { env, hasData }: Connection): string | null {
   if (url !== undefined) return toBaseUrl("--url", url);
@@ -74,7 +74,10 @@ export function toServiceUrl({ url, org }: ServiceAddress, { env, hasData }: Con
   return env.EVALD_URL ? toBaseUrl("EVALD_URL", env.EVALD_URL) : null;
 }
 
-/** Runs the work of a command with the API of the service at the URL that the command or the environment names, else of one on the data directory. */
+/**
+ * Does the work of a command with the API of its service. The command or the environment may name its URL. Otherwise it is the service on the data
+ * directory.
+ */
 export const createUseApi =
   (connection: Connection): UseApi =>
   async (address, work, options = {}) => {
@@ -96,24 +99,24 @@ function toBaseUrl(name: string, url: string): string {
   return url.replace(/\/+$/, "");
 }
 
-/** A data directory that was unlocked twice, this far apart, is abandoned: a service that restarts is back sooner. */
+/** A data directory counts as abandoned if two checks, this far apart, find it unlocked. A service that restarts locks it again sooner. */
 const abandonedMs = 2_000;
 
 /** A data directory in use. */
 type LocalService = {
   service: Service;
   dataDir: string;
-  /** Held while this process acts as the service of the directory; null: it doesn't. */
+  /** Held while this process acts as the service of the directory; null otherwise. */
   lock: DataLock | null;
   /** Whether the directory was unlocked at the last check. */
   wasUnlocked: boolean;
-  /** When that was, by the monotonic clock. */
+  /** The time of that check, by the monotonic clock. */
   checkedAt: number;
 };
 
 /**
- * Uses the data directory, next to a running service or without one. With `execute`, this process acts as the service until `close` if no
- * service holds the lock, and takes over if that service goes away.
+ * Uses the data directory, whether or not a service runs on it. With `execute`, this process acts as the service until `close` if no service holds
+ * the lock. It also takes over if that service goes away.
  */
 async function openLocal(
   ownConfig: Config,
@@ -136,7 +139,7 @@ async function openLocal(
   });
   const local: LocalService = { service, dataDir, lock, wasUnlocked: false, checkedAt: performance.now() };
   try {
-    // Every call of the API is made for an organization, even if the command concerns all of them.
+    // Every call of the API needs an organization, even if the command concerns all of them.
     const anyOrg = isForAllOrgs ? listOrgs(service.ctx)[0]?.name : undefined;
     const org = orgOf(service, name ?? anyOrg);
     if (lock) await startWork(service);
@@ -158,7 +161,7 @@ async function openLocal(
         if (execute) await takeOver(local);
         return await app.handle(request);
       },
-      // Whether this process executes the runs, which then end with it.
+      // Whether this process executes the runs. If so, they end with it.
       () => local.lock !== null,
     );
     return { api, close: () => closeLocal(local) };
@@ -168,7 +171,7 @@ async function openLocal(
   }
 }
 
-/** The settings of the service decide what its runs may reach, and they may be in a file that this command doesn't read. */
+/** The settings of the service decide which hosts its runs may reach. They may be in a file that this command doesn't read. */
 function withSettingsOfService(config: Config): Config {
   const running = findRunningService(config.dataDir);
   return running === null ? config : { ...config, allowPrivate: running.allowPrivate };
@@ -179,7 +182,7 @@ async function startWork({ runner, requestLoops }: Service): Promise<void> {
   for (const loop of requestLoops) loop.start();
 }
 
-/** Takes over from a service that is gone: nobody else would finish the work. */
+/** Takes over from a service that is gone, because nobody else would finish the work. */
 async function takeOver(local: LocalService): Promise<void> {
   if (local.lock || performance.now() - local.checkedAt < abandonedMs) return;
   local.checkedAt = performance.now();

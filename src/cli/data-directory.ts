@@ -10,11 +10,11 @@ import { backUpBeforeUpgrade } from "./database-copy.ts";
 import { linkBase, say } from "./terminal.ts";
 
 type OpenOptions = Omit<NonNullable<Parameters<typeof openDb>[1]>, "beforeMigration"> & {
-  /** Whether an upgrade takes the lock of the directory, because the caller doesn't hold it. */
+  /** Whether an upgrade takes the lock of the directory. True if the caller doesn't hold the lock. */
   locksUpgrade?: boolean;
 };
 
-/** Opens the database of a data directory. Before an upgrade, it backs the database up; if that or the lock fails, nothing changes. */
+/** Opens the database of a data directory. Before an upgrade, it backs up the database. If the backup or the lock fails, nothing changes. */
 export function openData(dataDir: string, { locksUpgrade = false, ...options }: OpenOptions = {}): Db {
   let unlock = () => {};
   try {
@@ -31,7 +31,7 @@ export function openData(dataDir: string, { locksUpgrade = false, ...options }: 
   }
 }
 
-/** Says how far the upgrade of a database is, at most once a second. */
+/** Prints the progress of a database upgrade, at most once a second. */
 function sayUpgradeProgress() {
   let saidAt = 0;
   return ({ done, of }: { done: number; of: number }): void => {
@@ -41,7 +41,7 @@ function sayUpgradeProgress() {
   };
 }
 
-/** Opens the data directory for the duration of `work`, which may be async. A service may run on it, unless it is an older version. */
+/** Opens the data directory for the duration of `work`, which may be async. A service may run on the directory, unless its version is older. */
 export function withData<T>(config: Config, work: (service: Service) => T): T {
   const db = openData(config.dataDir, { locksUpgrade: true });
   let result: T;
@@ -69,7 +69,7 @@ export function operatorName(): string {
   }
 }
 
-/** Takes the lock before a migration: the tables must not change under a running service. */
+/** Takes the lock before a migration, because the tables must not change while a service runs. */
 function lockToMigrate(dataDir: string): DataLock {
   try {
     return lockData(dataDir, { pid: process.pid, since: toIso(Date.now()) });

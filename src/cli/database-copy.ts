@@ -10,8 +10,8 @@ import { removeUnfinished, toWriteError } from "./files.ts";
 import { say } from "./terminal.ts";
 
 /**
- * Backs up the database next to itself before its tables change, and says where. It belongs to the owner of the database, and isn't recorded as a
- * backup: it is on the same disk. Throws unavailable or bad_request, which name the remedy.
+ * Backs up the database to the folder that it is in, before its tables change, and prints the path. The backup belongs to the owner of the database.
+ * It isn't recorded as a backup, because it is on the same disk. Throws unavailable or bad_request, which name the remedy.
  */
 export function backUpBeforeUpgrade(dataDir: string): void {
   const database = join(dataDir, "evald.db");
@@ -23,7 +23,7 @@ export function backUpBeforeUpgrade(dataDir: string): void {
   say(`Backed up ${count(runs, "run")} (${toSize(bytes)}) to ${file}. Delete it once you no longer need it.`);
 }
 
-/** Copies a database to a file, which appears only when it is complete. */
+/** Copies a database to a file. The file appears only when it is complete. */
 export function copyTo(database: string, file: string): CopySummary {
   const folder = dirname(resolve(file));
   removeUnfinished(file);
@@ -43,8 +43,8 @@ export function copyTo(database: string, file: string): CopySummary {
 export type CopySummary = { bytes: number; runs: number };
 
 /**
- * Copies a consistent snapshot of a database to a new file, checks, seals and syncs it, and makes it readable for its owner only. Removes
- * the file on failure. Throws unavailable or bad_request with the path and the remedy.
+ * Copies a consistent snapshot of a database to a new file. Checks, seals and syncs the file, and makes it readable for its owner only. Removes the
+ * file on failure. Throws unavailable or bad_request with the path and the remedy.
  */
 function copyDatabase(from: string, to: string): CopySummary {
   try {
@@ -64,19 +64,22 @@ function copyDatabase(from: string, to: string): CopySummary {
   }
 }
 
-/** Number of runs of a database; 0 if its version has no table of runs. */
+/** The number of runs in a database; 0 if its version doesn't have the table yet. */
 export function countRuns(db: Database): number {
   const hasRuns = db.query("select 1 from sqlite_master where type = 'table' and name = 'runs'").get() !== null;
   return hasRuns ? (db.query<{ n: number }, []>("select count(*) as n from runs").get()?.n ?? 0) : 0;
 }
 
-/** Opens an existing database read-only for the duration of `work`. Throws bad_request if it is damaged or no database, and unavailable if this user may not read it. */
+/**
+ * Opens an existing database read-only for the duration of `work`. Throws bad_request if the file is damaged or isn't a database, and unavailable if
+ * this user may not read it.
+ */
 export function readDatabase<T>(path: string, work: (db: Database) => T): T {
   let db: Database | undefined;
   try {
     db = new Database(path, { readonly: true });
     db.run("pragma busy_timeout = 5000");
-    // It may be a stranger's file.
+    // The file may come from a stranger.
     db.run("pragma trusted_schema = OFF");
     db.run("pragma cell_size_check = ON");
     return work(db);
@@ -91,7 +94,7 @@ export function readDatabase<T>(path: string, work: (db: Database) => T): T {
   }
 }
 
-/** Throws bad_request, which names `path`, for a damaged database. */
+/** Throws bad_request that names `path` if the database is damaged. */
 export function checkIntegrity(db: Database, path: string): void {
   const damage =
     db.query<{ integrity_check: string }, []>("pragma integrity_check(1)").get()?.integrity_check ?? "no answer";

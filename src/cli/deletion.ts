@@ -20,7 +20,7 @@ type DeletionOptions = ApiOptions & { yes?: boolean };
 
 const yesOption = ["--yes", "Don't ask"] as const;
 
-/** Asks before something is deleted. Throws conflict unless the answer is yes, and bad_request if nobody can answer. */
+/** Asks for confirmation before something is deleted. Throws conflict unless the answer is yes, and bad_request if nobody can answer. */
 async function askToDelete(question: string, isAgreed = false): Promise<void> {
   if (isAgreed) return;
   if (!process.stdin.isTTY || !process.stderr.isTTY) throw badRequest(`${question} Confirm with --yes.`);

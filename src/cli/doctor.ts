@@ -12,7 +12,7 @@ import { exits, print, table, toJson } from "./terminal.ts";
 
 const timeoutMs = 3_000;
 
-/** Adds `doctor`: checks this installation. Exits with 1 if a check failed; a warning is no failure. */
+/** Adds `doctor`, which checks this installation. Exits with 1 if a check failed. A warning isn't a failure. */
 export function addDoctor(program: Command, configOf: () => Config, env: Record<string, string | undefined>): void {
   program
     .command("doctor")
@@ -38,7 +38,7 @@ async function examine(config: Config, env: Installation["env"]): Promise<CheckR
       { check: "database", ...database },
       ...(await runChecks("doctor", { config, env, now, service, workers: null, ctx, findSandbox })),
     ];
-    // The service has settings that this command may not have.
+    // The service may have settings that this command doesn't have.
     const problemsOfService = running && ctx ? listStoredProblems(ctx) : [];
     const isNew = ({ check, cause }: CheckResult) =>
       !results.some((each) => each.check === check && each.cause === cause);
@@ -53,7 +53,7 @@ async function examine(config: Config, env: Installation["env"]): Promise<CheckR
   }
 }
 
-/** Asks a running service, at its own address. Throws if it doesn't answer in time. */
+/** Sends a request to a running service, at the address by which this machine reaches it. Throws if the service doesn't answer in time. */
 const ask = async ({ url, ownUrl }: RunningService, path: string) => {
   const { pathname } = new URL(url);
   const response = await fetch(`${ownUrl}${pathname.replace(/\/$/, "")}${path}`, {
@@ -63,7 +63,7 @@ const ask = async ({ url, ownUrl }: RunningService, path: string) => {
   return await response.json();
 };
 
-/** The ID of the process of a service; null: it doesn't answer. */
+/** The ID of the process of a running service; null if the service doesn't answer. */
 async function askInstance(running: RunningService): Promise<string | null> {
   try {
     const { instance } = await ask(running, "/healthz");
@@ -97,9 +97,9 @@ const withAdvice = (result: CheckResult) => ({
 
 const stateNames = { ok: "ok", warning: "warning", failed: "failed", not_applicable: "-" };
 
-/** All results as a table, and what to do about the problems among them. */
+/** All results as a table, followed by what to do about the problems. */
 function toText(results: CheckResult[]): string {
-  // Several results of a check follow each other, and only their subjects tell them apart.
+  // The results of one check follow each other. Only their subjects tell them apart.
   const repetitions = results.filter(({ check }, i) => results[i - 1]?.check === check);
   const nameOf = ({ check, subject }: CheckResult) =>
     subject !== null && repetitions.some((each) => each.check === check) ? `${check} ${subject}` : check;

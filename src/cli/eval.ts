@@ -40,7 +40,7 @@ type EvalOptions = SiteOptions &
   ReportFormat &
   MinScore & { goal: string; wording?: string[]; task?: string; agent?: string; model?: string; json?: boolean };
 
-/** Adds `eval`: one evaluation in this terminal, without storing anything. */
+/** Adds `eval`, which runs one evaluation in this terminal and stores nothing. */
 export function addEval(program: Command, configOf: () => Config, agents: Record<string, Agent>): void {
   const command = program
     .command("eval <docs>")
@@ -93,7 +93,7 @@ async function evaluate(
   return report ? printReport(report, options) : reportFailure(run, options);
 }
 
-/** Throws bad_request for an empty goal, or an agent without the model that it needs. */
+/** Throws bad_request for an empty goal, and for an agent that needs a model but has none. */
 function checkTask(config: Config, agents: Record<string, Agent>, { goal, agent, model }: EvalOptions): void {
   const needsModel = agent !== undefined && agents[agent]?.describe().kind === "model";
   if (needsModel && !(model ?? config.agentModel))
@@ -103,7 +103,7 @@ function checkTask(config: Config, agents: Record<string, Agent>, { goal, agent,
   if (goal.trim() === "") throw badRequest("Invalid value for --goal: must not be empty.");
 }
 
-/** A service for one run, whose agents say what they do. `allowRules`: of private addresses that it may reach too. */
+/** A service for one run, whose agents print their progress. `allowRules`: private addresses that the run may also reach. */
 function createEvalService(db: Db, config: Config, agents: Record<string, Agent>, allowRules: AllowRule[]): Service {
   return createService({
     db,
@@ -135,7 +135,10 @@ function printReport(report: Report, options: EvalOptions): number {
   return checkMinScore(report, options);
 }
 
-/** Requests the run of the evaluation, and returns its ID. `site`: the files of the docs that are published at the URL; null: it is read. */
+/**
+ * Requests the run of the evaluation, and returns its ID. `site`: the files of the docs to use for the published URL; null: the agent reads the live
+ * docs.
+ */
 async function requestRun(
   { ctx }: Service,
   org: OrgId,
@@ -161,7 +164,10 @@ async function requestRun(
   return runIds[0] as string;
 }
 
-/** Whether docs are at a URL and not in a folder. Throws bad_request if they are in neither, or at a URL with options for a folder. */
+/**
+ * Whether docs are at a URL rather than in a folder. Throws bad_request if they are in neither, and if they are at a URL but options are for a
+ * folder.
+ */
 function isDocsUrl(docs: string, { at, host }: SiteOptions): boolean {
   const isUrl = /^https?:\/\//i.test(docs) && URL.canParse(docs);
   if (!isUrl && !statSync(docs, { throwIfNoEntry: false })?.isDirectory())
@@ -199,5 +205,5 @@ function progressLine(event: AgentEvent): string | null {
   return null;
 }
 
-/** Escapes template syntax: texts of the command line have no variables. */
+/** Escapes template syntax, because text from the command line has no variables. */
 const escapeTemplate = (text: string) => text.replaceAll("{{", "\\{{");

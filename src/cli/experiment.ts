@@ -203,7 +203,7 @@ export async function runExperiment(useApi: UseApi, prompts: string[], options: 
   await useApi({ url, org }, work, withExecution);
 }
 
-/** Labels name prompts by ID, tag or title. A name that no prompt has as its tag is a title. Throws not_found. */
+/** Labels name prompts by tag or by ID. A name that is no prompt's tag is an ID or a title, and is replaced by the ID. Throws not_found. */
 async function toLabels(api: Api, names: string[]): Promise<string[]> {
   const labels: string[] = [];
   for (const name of names) {
@@ -213,7 +213,7 @@ async function toLabels(api: Api, names: string[]): Promise<string[]> {
   return labels;
 }
 
-/** The arms of an experiment with these prompts. Throws bad_request for a file without arms. */
+/** The arms of an experiment with these prompts. Throws bad_request for a file that contains no arms. */
 async function chooseArms(api: Api, [promptId, ...others]: string[], options: RunOptions) {
   if (options.arms !== undefined) return readArms(options.arms);
   if (options.itself) return equalArms;
@@ -226,7 +226,7 @@ async function chooseArms(api: Api, [promptId, ...others]: string[], options: Ru
   return arms;
 }
 
-/** The arms that options such as --with-skills ask for. A folder with skills is uploaded. */
+/** The arms that options such as --with-skills describe. A folder with skills is uploaded. */
 async function armsOfOptions(api: Api, options: RunOptions): Promise<ExperimentRequest["arms"]> {
   const { bare, withSkills, withMcp: mcpUrl, withoutLlmsTxt, hide: hidden, replace, competitor } = options;
   const { otherAgent, otherModel } = options;
@@ -264,7 +264,7 @@ function readList(file: string, what: string): unknown[] {
   throw badRequest(`${file} must contain a list of ${what}.`);
 }
 
-/** The result in one screen: a line per arm, and what each verdict rests on. */
+/** The result on one screen: a line for each arm, and the basis of each verdict. */
 function resultText(experiment: Experiment): string {
   const { title, status, stopReason, progress, analysis, prompts } = experiment;
   const { ended, of } = progress;
@@ -304,7 +304,7 @@ function resultText(experiment: Experiment): string {
   ].join("\n");
 }
 
-/** Whether agents used the skill or server when they should: a line per agent and arm, and the prompts that went wrong. */
+/** Whether agents used the skill or server when they should. There is a line for each agent and arm, and one for each prompt that went wrong. */
 function triggeringLines(experiment: Experiment, names: Map<string, string>): string[] {
   const { triggering } = experiment.analysis;
   if (triggering.length === 0) return [];

@@ -37,7 +37,7 @@ export function addFieldImport(field: Command, configOf: () => Config, useApi: U
       "\nSent are counts by month, agent and page: no addresses, queries, user agents and times of day.\n\nExample:\n  evald field import access.log.gz --docs https://docs.acme.example/ --dry-run",
     )
     .action(async (files: string[], { docs, format, dryRun, json, ...address }: FieldImport) => {
-      // An invalid setting is reported before the logs are read.
+      // Reads the settings first, so that an invalid setting is reported before the logs are read.
       configOf();
       if (httpUrl(docs) === null)
         throw badRequest(`Invalid value ${JSON.stringify(docs)} for --docs: must be an http or https URL.`);
@@ -51,7 +51,7 @@ export function addFieldImport(field: Command, configOf: () => Config, useApi: U
     });
 }
 
-/** Reads a log once, for its counts and its digest. Throws bad_request if it can't be read or too much of it isn't understood. */
+/** Reads a log once, for its counts and its digest. Throws bad_request if the log can't be read, or too many of its lines aren't understood. */
 async function readLog(file: string, docs: string, format: LogFormat | null): Promise<ImportedLog> {
   const hash = createHash("sha256");
   async function* bytes() {
@@ -89,7 +89,7 @@ function explain({ file, lines, unread, samples, requests, leftOut, pages }: Imp
   if (pages.length === 0) say("  No agent asked for a page below --docs. Is that the address of the docs of this log?");
 }
 
-/** Sends the counts of logs, in requests of bounded size. A request that is sent again changes nothing. */
+/** Sends the counts of logs in requests of bounded size. Sending the same request twice changes nothing. */
 async function sendAll(
   logs: ImportedLog[],
   send: (body: { log: string; pages: LogCounts["pages"] }) => Promise<unknown>,
@@ -101,7 +101,7 @@ async function sendAll(
 
 const shownPages = 20;
 
-/** The pages that were asked for most. */
+/** The pages with the most requests. */
 function toTable(logs: ImportedLog[]): string {
   const pages = logs.flatMap((log) => log.pages).sort((a, b) => b.reads + b.missing - a.reads - a.missing);
   const rows = pages.slice(0, shownPages).map(({ month, kind, name, url, reads, markdown, missing }) => {

@@ -37,7 +37,7 @@ export function addField(program: Command, configOf: () => Config, useApi: UseAp
       `\nSessions of ${storedAgents.join(", ")}. Of opencode, store what \`opencode export\` prints.\n\nExample:\n  evald field session ~/.claude/projects/-home-me-app/SESSION.jsonl --provider Acme`,
     )
     .action(async (file: string, options: SessionOptions) => {
-      // An invalid setting is reported before the session is read.
+      // Reads the settings first, so that an invalid setting is reported before the session is read.
       configOf();
       if (options.send) checkIsPerson(env);
       const session = readSession(file);
@@ -45,14 +45,14 @@ export function addField(program: Command, configOf: () => Config, useApi: UseAp
     });
 }
 
-/** Throws bad_request where nobody can read what would be sent. */
+/** Throws bad_request if nobody is at the terminal who could read what would be sent. */
 function checkIsPerson(env: Env): void {
   if (env.CI) throw badRequest("--send is not for CI jobs: a person must read what is sent.");
   if (!process.stdin.isTTY || !process.stderr.isTTY)
     throw badRequest("--send needs a terminal: a person must read what is sent and type yes.");
 }
 
-/** Reads a session with those of its subagents, which Claude Code stores beside it. Throws bad_request for any other file. */
+/** Reads a session and the sessions of its subagents, which Claude Code stores beside it. Throws bad_request for any other file. */
 function readSession(file: string): StoredSession {
   try {
     const folder = join(file.replace(/\.jsonl$/, ""), "subagents");
@@ -87,7 +87,7 @@ async function reportSession(api: Api, file: string, session: StoredSession, opt
   say(`Sent. The service made ${received.reports.length} reports of it.`);
 }
 
-/** The URLs and programs of a provider. Without programs: its name, if it is one word. */
+/** The URLs and programs of a provider. The default program is the provider's name, if that is one word. */
 function toProduct({ name, docsUrl, productUrl }: Provider, programs = [name]): Product {
   return {
     urls: [docsUrl, productUrl].flatMap((url) => URL.parse(url ?? "") ?? []),

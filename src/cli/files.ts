@@ -13,7 +13,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { codeOf } from "../db/fault.ts";
 import { badRequest, unavailable } from "../errors.ts";
 
-/** What is at a path; undefined: nothing. Throws bad_request if this user may not know. */
+/** The kind of file at a path; undefined: there is nothing. Throws bad_request if this user isn't allowed to look. */
 function statOf(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
@@ -23,7 +23,7 @@ function statOf(path: string): Stats | undefined {
   }
 }
 
-/** Checks that a file can be at a path. Throws bad_request that names the path and the remedy. */
+/** Checks that a path can be the path of a file. Throws bad_request that names the path and the remedy. */
 export function checkFileName(file: string): void {
   if (statOf(file)?.isDirectory()) throw badRequest(`${file} is a directory. Choose a file name.`);
   const folder = dirname(resolve(file));
@@ -32,7 +32,7 @@ export function checkFileName(file: string): void {
   if (!folderStats.isDirectory()) throw badRequest(`${folder} is not a directory. Choose another one.`);
 }
 
-/** Checks that a command may create a file, or replace it with `force`. Throws bad_request that names the path and the remedy. */
+/** Checks that a command may create a file. With `force`, it may also replace one. Throws bad_request that names the path and the remedy. */
 export function checkNewFile(dataDir: string, file: string, { force }: { force: boolean }): void {
   checkFileName(file);
   const stats = statOf(file);
@@ -42,7 +42,7 @@ export function checkNewFile(dataDir: string, file: string, { force }: { force: 
     throw badRequest(`${file} already exists. Choose another file name, or overwrite it with --force.`);
 }
 
-/** Names of files that the service uses itself, some of which SQLite stores in several. */
+/** Names of files that the service itself uses. SQLite stores some of them in several files. */
 const ownFileName = /^evald\.(db|lock|secret|last-backup|db\.restoring)(-(journal|wal|shm))?$/;
 
 /** Throws bad_request for a file that the service uses itself. */
@@ -74,7 +74,7 @@ export function readTextFile(file: string): string {
   }
 }
 
-/** The JSON of a file; null if it is none. Throws bad_request for a file that this user can't read. */
+/** The parsed JSON of a file; null if the file isn't JSON. Throws bad_request for a file that this user can't read. */
 export function readJsonFile(file: string): unknown {
   const text = readTextFile(file);
   try {
@@ -84,7 +84,7 @@ export function readJsonFile(file: string): unknown {
   }
 }
 
-/** Removes leftovers of earlier attempts to write a file that were killed. */
+/** Removes unfinished files that killed processes left when they tried to write this file. */
 export function removeUnfinished(file: string): void {
   const folder = dirname(resolve(file));
   for (const name of namesIn(folder)) {
@@ -114,7 +114,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** An error of reading a path as bad_request that names it; others are returned as they are. */
+/** Turns an error of reading a path into bad_request that names the path. Returns other errors unchanged. */
 export function toReadError(error: unknown, path: string): unknown {
   const code = codeOf(error);
   if (code === "ENOENT" || code === "ENOTDIR") return badRequest(`${path} does not exist.`);
@@ -123,7 +123,7 @@ export function toReadError(error: unknown, path: string): unknown {
   return error;
 }
 
-/** An error of writing a file as an AppError with its directory and the remedy; others are returned as they are. */
+/** Turns an error of writing a file into an AppError that names its directory and the remedy. Returns other errors unchanged. */
 export function toWriteError(error: unknown, file: string): unknown {
   const code = codeOf(error);
   const folder = dirname(resolve(file));

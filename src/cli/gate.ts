@@ -74,7 +74,7 @@ export function addGate(program: Command, useApi: UseApi): void {
     });
 }
 
-/** Runs per side of a comparison of the base with itself: enough for 8 gates of 5 runs. */
+/** Runs on each side of a comparison of the base with itself. They are enough for 8 gates of 5 runs. */
 const selfComparisonRuns = 40;
 
 /** Compares the base with itself, as `evald experiment run --itself` does. */
@@ -132,7 +132,7 @@ async function runGate(useApi: UseApi, options: GateOptions & { prompts: string[
   return await useApi({ url, org }, work, { execute: { allowUrls: Object.values(urlMap) } });
 }
 
-/** Checks that a file can be written before any run is paid for, and keeps its content. Throws bad_request. */
+/** Checks that a file can be written, before any run costs money. Keeps the content of the file. Throws bad_request. */
 function checkWritable(file: string): void {
   checkFileName(file);
   try {

@@ -3,10 +3,10 @@ import type { Config } from "../config/config.ts";
 import { findRunningService } from "./running.ts";
 import { exits, print, toOwnUrl } from "./terminal.ts";
 
-/** Docker waits 3 seconds for the whole command in the image of evald. */
+/** In the image of evald, Docker waits 3 seconds for the whole command. */
 const timeoutMs = 2_000;
 
-/** Adds `health`: asks the service of this data directory whether it is ready. It opens no file of the database. */
+/** Adds `health`, which asks the service of this data directory whether it is ready. The command opens no file of the database. */
 export function addHealth(program: Command, configOf: () => Config): void {
   program
     .command("health")
@@ -21,7 +21,7 @@ export function addHealth(program: Command, configOf: () => Config): void {
     });
 }
 
-/** The answer of a service to `/readyz`, as one line for people. */
+/** The response of a service to `/readyz`, as one line for people. */
 async function askReadiness(url: string): Promise<{ isReady: boolean; text: string }> {
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(timeoutMs), redirect: "error" });

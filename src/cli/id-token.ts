@@ -5,9 +5,9 @@ import { networkProblem, overNetwork, readAnswer } from "./api.ts";
 type Env = Record<string, string | undefined>;
 
 /**
- * The API key of this process for the service at `base`: EVALD_KEY, else the ID token of a CI job in exchange for one. The token is
- * EVALD_ID_TOKEN (GitLab), or requested from GitHub Actions if the job has the permission `id-token: write`. Throws bad_request
- * without any of them, and what the exchange throws.
+ * The API key of this process for the service at `base`: EVALD_KEY, or else a key that is exchanged for the ID token of a CI job. The ID token is
+ * EVALD_ID_TOKEN (GitLab), or requested from GitHub Actions if the job has the permission `id-token: write`. Throws bad_request if there is no key
+ * and no ID token, and what the exchange throws.
  */
 export async function getKey(base: string, env: Env): Promise<string> {
   if (env.EVALD_KEY) return env.EVALD_KEY;
@@ -23,7 +23,7 @@ export async function getKey(base: string, env: Env): Promise<string> {
   return key;
 }
 
-/** Asks GitHub Actions for an ID token of this job; null outside of such a job. */
+/** Requests an ID token for this job from GitHub Actions; null outside of such a job. */
 async function requestToken(audience: string, env: Env): Promise<string | null> {
   const { ACTIONS_ID_TOKEN_REQUEST_URL: address, ACTIONS_ID_TOKEN_REQUEST_TOKEN: secret } = env;
   if (!address || !secret) return null;

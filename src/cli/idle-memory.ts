@@ -10,13 +10,13 @@ const cpuTimeMs = (): number => {
 };
 
 /**
- * Releases memory when the process has become idle after its start, and whenever it has after work: garbage, compiled code and, with
- * `releaseMore`, what else can be made again. Bun and SQLite keep all of it for the next work, which may come days later. `everyMs`: how
- * often to look. Returns the timer.
+ * Releases memory when the process has become idle after its start, and again each time it becomes idle after work. It releases garbage, compiled
+ * code and, with `releaseMore`, everything else that can be created again. Bun and SQLite would keep all of it for the next work, which may be days
+ * away. `everyMs`: how often to check. Returns the timer.
  */
 export function releaseMemoryWhenIdle(releaseMore: () => void = () => {}, everyMs = defaultEveryMs): Timer {
   let lastCpuMs = cpuTimeMs();
-  // The start is work too.
+  // The start counts as work too.
   let releasedAt = Number.NEGATIVE_INFINITY;
   return setInterval(() => {
     const cpuMs = cpuTimeMs();

@@ -7,7 +7,7 @@ import { orgOf, print, say, toJson } from "./terminal.ts";
 
 type ImportOptions = { org?: string; check?: boolean; paused?: boolean; json?: boolean };
 
-/** Adds `import`: adds the data of an export to an organization. */
+/** Adds `import`, which adds the data of an export to an organization. */
 export function addImport(program: Command, configOf: () => Config): void {
   program
     .command("import <file>")

@@ -5,7 +5,7 @@ import type { Inbox, InboxItem } from "../inbox/schema.ts";
 import { type ApiOptions, addApiOptions, type UseApi } from "./connection.ts";
 import { print, say, table, toJson } from "./terminal.ts";
 
-/** Adds `inbox`: lists what got worse or fails, as Home does. */
+/** Adds `inbox`, which lists what got worse and what fails, like Home. */
 export function addInbox(program: Command, useApi: UseApi): void {
   addApiOptions(
     program
@@ -37,7 +37,7 @@ function toDetails(item: InboxItem): string {
   return [itemText(item), commandFor(item)].filter((part) => part !== null).join(" · ");
 }
 
-/** The command with which to go on; null: none. */
+/** The command to use next for an item; null: none. */
 function commandFor(item: InboxItem): string | null {
   if (item.kind === "runs_failed") return item.failure.command;
   return item.kind === "score_fell" || item.kind === "score_rose" ? `evald why ${item.prompt.id}` : null;

@@ -16,13 +16,13 @@ const methods = [
   "archive",
 ] as const;
 
-/** How evald was installed. `archive`: unpacked or built by hand. */
+/** How evald was installed. `archive`: unpacked from an archive, or built by hand. */
 type Method = (typeof methods)[number];
 
-/** `command`: what upgrades it; null if that depends on what this process can't see. `hint`: what to do then. */
+/** `command`: the command that upgrades evald; null if this process can't know the command. `hint`: what to do in that case. */
 export type Installation = { method: Method; command: string | null; hint: string | null };
 
-/** Finds out how this program was installed, by the place of its file. It reads nothing else and runs nothing. */
+/** Finds out how this program was installed, from the location of its file. It runs nothing. */
 export function findInstallation(): Installation {
   if (!isCompiled) return by("source", "git pull && bun install --frozen-lockfile");
   const file = realpathSync(process.execPath).replaceAll("\\", "/");
@@ -34,10 +34,10 @@ export function findInstallation(): Installation {
       command: null,
       hint: `Download the package of the new version, and install it: sudo apt-get install ./evald_VERSION_${process.arch === "x64" ? "amd64" : "arm64"}.deb`,
     };
-  // The install script leaves the address that it came from.
+  // The install script stores the URL that it was downloaded from.
   const source = join(dirname(file), "..", "share", "evald", "install-url");
   if (existsSync(source)) return by("script", `curl -fsSL ${readFileSync(source, "utf8").trim()} | sh`);
-  // Last, because somebody can also install it in a container of their own.
+  // Checked last, because somebody may have installed evald by one of the other methods in a container of their own.
   if (existsSync("/.dockerenv") || existsSync("/run/.containerenv"))
     return {
       method: "container",
@@ -49,10 +49,10 @@ export function findInstallation(): Installation {
 
 const by = (method: Method, command: string): Installation => ({ method, command, hint: null });
 
-/** The package manager, and whether it installed evald for all projects, show in the path of the package. */
+/** The path of the package shows which package manager installed it, and whether it is installed globally. */
 function byPackageManager(file: string): Installation {
   if (file.includes("/_npx/")) return by("npx", "npx evald@latest");
-  // Yarn keeps the package where no other files of the project are.
+  // Yarn keeps the package in a folder without other files of the project.
   if (file.includes("/.yarn/unplugged/"))
     return by("yarn", /\/dlx-/.test(file) ? "yarn dlx evald@latest" : "yarn add evald@latest");
   if (/\/dlx[-/]/.test(file)) return by("pnpm", "pnpm dlx evald@latest");

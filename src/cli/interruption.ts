@@ -1,24 +1,25 @@
 import { isatty } from "node:tty";
 import { closeStdout, say, sayError, sayFailure, toMessage } from "./terminal.ts";
 
-/** Exit codes of shells for a command that a signal ended. */
+/** The exit codes that shells use for a command that a signal ended. */
 const codes = { SIGINT: 130, SIGTERM: 143 } as const;
 type Signal = keyof typeof codes;
 
 const stdinDescriptor = 0;
 const stderrDescriptor = 2;
-/** What a terminal in raw mode sends in place of a signal. */
+/** The character that a terminal in raw mode sends instead of a signal. */
 const ctrlC = "\u0003";
 
-/** How long the question after Ctrl-C is open, in seconds. */
+/** How long the question after Ctrl-C waits for an answer, in seconds. */
 const answerSeconds = 10;
 
-/** `stop`: what to do before leaving. `cancel`: ends what would go on without the command. */
+/** `stop`: what to do before the command exits. `cancel`: cancels the work that would continue without the command. */
 type Interruption = { json?: boolean; stop?: () => Promise<unknown>; cancel?: () => Promise<unknown> };
 
 /**
- * When somebody interrupts the command, ends it with what `describe` returns: what goes on without it, or what has stopped. In a terminal, a
- * command that can `cancel` asks first, and waits on without an answer. Returns a function that stops listening.
+ * When somebody interrupts the command, ends it with the failure that `describe` returns. The failure says what continues without the command, or
+ * what has stopped. In a terminal, a command with `cancel` asks first whether to cancel. Without an answer, the command continues to wait. Returns a
+ * function that stops listening.
  */
 export function onInterruption(
   describe: () => { error: string; detail: string },
@@ -54,7 +55,7 @@ export function onInterruption(
   };
 }
 
-/** Calls `onAnswer` once: with the key that was pressed, or null after a while. Returns a function that takes the question back. */
+/** Calls `onAnswer` once, with the key that was pressed, or with null after a while. Returns a function that withdraws the question. */
 function askForKey(onAnswer: (key: string | null) => unknown): () => void {
   const { stdin } = process;
   const answer = (bytes: Buffer | null) => {

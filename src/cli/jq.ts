@@ -17,7 +17,7 @@ export function addJq(program: Command): void {
   }
 }
 
-/** Makes a command print what its `--jq` makes of its JSON. Throws bad_request for an invalid expression, before the command does anything. */
+/** Applies the `--jq` expression of a command to its JSON output. Throws bad_request for an invalid expression, before the command does anything. */
 export async function useJq(command: Command): Promise<void> {
   const { jq: expression } = command.opts<{ jq?: string }>();
   if (expression === undefined) return;
@@ -28,7 +28,10 @@ export async function useJq(command: Command): Promise<void> {
 /** Exit code of jq for an expression that it can't compile. */
 const compileErrorCode = 3;
 
-/** A function that applies a jq expression to JSON. Throws bad_request for an invalid expression; the function, if it fails for the JSON. */
+/**
+ * Creates a function that applies a jq expression to JSON. Throws bad_request for an invalid expression. The function throws if the expression fails
+ * for the JSON.
+ */
 async function createFilter(expression: string): Promise<(json: string) => string> {
   const { loadJq } = await import("jq-wasm");
   const jq = await loadJq({ wasmBinary: readPackageFile("jq-wasm/jq.wasm") });
@@ -38,7 +41,7 @@ async function createFilter(expression: string): Promise<(json: string) => strin
     return { stdout, exitCode, problem: problem.trim() };
   };
   const { exitCode } = run("null", `empty | (\n${expression}\n)`);
-  // The expression alone has a message with its own positions.
+  // Runs the expression alone, so that positions in the error message refer to the expression.
   if (exitCode === compileErrorCode) throw badRequest(`Invalid --jq: ${run("null", expression).problem}`);
   return (json) => {
     // The package trims the output, so a dot is printed before and after it.

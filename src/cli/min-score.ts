@@ -5,7 +5,7 @@ import { notMeasured, scoreSummary } from "../reports/labels.ts";
 import type { RunReport } from "../reports/schema.ts";
 import { exits, parseScore, sayError } from "./terminal.ts";
 
-/** A minimum score, and the scope that it applies to. */
+/** A minimum score, and the scope whose score it applies to. */
 export type MinScore = { minScore?: number; scope: Scope };
 
 /** Adds the options of a minimum score. */
@@ -16,7 +16,10 @@ export const addMinScore = (command: Command): Command =>
       new Option("--scope <scope>", "Scope of the score that --min-score checks").choices(scopes).default("goal"),
     );
 
-/** The exit code: passed from the minimum up or without one, failed below it, error if there is no score of this scope. */
+/**
+ * The exit code: `passed` without a minimum, or with a score of at least the minimum; `failed` below the minimum; `error` without a score of this
+ * scope.
+ */
 export function checkMinScore(report: RunReport, { minScore, scope }: MinScore): number {
   if (minScore === undefined) return exits.passed;
   const { score, nullNotice } = report;

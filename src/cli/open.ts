@@ -28,7 +28,7 @@ export function addOpen(program: Command, connection: Connection, useApi: UseApi
     });
 }
 
-/** The path of the page with this slug, ID or title. Throws not_found, and bad_request for a title that several prompts have. */
+/** The path of the page for a slug, ID or title. Throws not_found, and bad_request for a title that several prompts have. */
 async function findPath(api: Api, target: string): Promise<string> {
   const pagesById = [
     ["runs", () => api.request("GET /runs/{runId}", { path: { runId: target } })],
@@ -51,7 +51,7 @@ async function exists(get: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** Opens a URL in the default browser; false if there is no program for that. */
+/** Opens a URL in the default browser. Returns false if this machine has no program to open it. */
 function openInBrowser(url: string): boolean {
   const commands: Partial<Record<NodeJS.Platform, string[]>> = {
     darwin: ["open"],

@@ -123,7 +123,7 @@ export function addOrg(program: Command, configOf: () => Config): void {
     });
 }
 
-/** undefined: the option was not given; null: the server default. Throws bad_request. */
+/** Parses a limit. undefined: the option was not given. null: the server default. Throws bad_request. */
 function toLimit(option: string, text: string | undefined): number | null | undefined {
   if (text === undefined) return undefined;
   if (!/^\d{1,9}$/.test(text))
@@ -133,7 +133,7 @@ function toLimit(option: string, text: string | undefined): number | null | unde
   return Number(text) || null;
 }
 
-/** undefined: the option was not given; null: no limit. Throws bad_request. */
+/** Parses an amount in USD. undefined: the option was not given. null: no limit. Throws bad_request. */
 function toUsd(option: string, text: string | undefined): number | null | undefined {
   if (text === undefined) return undefined;
   if (!/^\d{1,7}(\.\d{1,6})?$/.test(text))

@@ -62,7 +62,7 @@ import { addWhy } from "./why.ts";
 import { addWorker } from "./worker.ts";
 import { addWorkers } from "./workers.ts";
 
-/** Options that set a setting, by its name. */
+/** The options that set a setting, by the name of the setting. */
 const settingOptions = {
   EVALD_DATA_DIR: "--data",
   EVALD_PORT: "--port",
@@ -72,10 +72,10 @@ const settingOptions = {
   EVALD_CONCURRENCY: "--slots",
 };
 
-/** Variables of clients such as evald run and curl, which are no settings of the service. */
+/** Variables of clients such as evald run and curl. They aren't settings of the service. */
 const clientVariables = ["EVALD_URL", "EVALD_KEY", "EVALD_ID_TOKEN", "EVALD_ORG"];
 
-/** What commands are made with. */
+/** What the commands need when they are created. */
 type CommandContext = {
   configOf: (optionSettings?: Record<string, string>) => Config;
   agents: ServeOverrides["agents"];
@@ -85,7 +85,7 @@ type CommandContext = {
   serveOverrides: ServeOverrides;
 };
 
-/** Adds each command to a program, by its name, in the order of the help. */
+/** The function that adds each command to a program, by the name of the command, in the order of the help. */
 const commands: Record<string, (program: Command, context: CommandContext) => void> = {
   serve: (program, { configOf, serveOverrides }) => addServe(program, configOf, serveOverrides),
   worker: (program, { configOf, serveOverrides }) => addWorker(program, configOf, serveOverrides),
@@ -142,7 +142,10 @@ const commands: Record<string, (program: Command, context: CommandContext) => vo
   completion: (program, { env }) => addCompletion(program, () => createProgram(env)),
 };
 
-/** Every command with its options. `name`: makes the command of this name alone, if there is one, because all of them take 10 ms. */
+/**
+ * A program with every command and its options. `name`: creates only the command of this name, if it exists, because creating all of them takes 10
+ * ms.
+ */
 export function createProgram(
   env: Record<string, string | undefined>,
   overrides: Partial<ServeOverrides> = {},
@@ -164,7 +167,7 @@ export function createProgram(
     })
     .exitOverride();
   const dataOf = () => program.opts<{ data?: string }>().data;
-  /** `optionSettings`: those that options of the command set. */
+  /** `optionSettings`: the settings that options of the command give. */
   const configOf = (optionSettings: Record<string, string> = {}): Config => {
     const data = dataOf();
     const settings = Object.fromEntries(Object.entries(env).filter(([key]) => !clientVariables.includes(key)));
@@ -176,7 +179,7 @@ export function createProgram(
   const { agents = createChildAgents(env, standby), ...otherOverrides } = overrides;
   const connection = { configOf, agents, env, hasData: () => dataOf() !== undefined };
   const useApi = createUseApi(connection);
-  // Standby processes have only the agents of evald.
+  // Standby processes have only the built-in agents of evald.
   const serveOverrides = {
     agents,
     backupEnv: passedEnvOf(env),
@@ -194,12 +197,12 @@ export function createProgram(
 
 const maxColumns = 80;
 
-/** Help without lines of more than 80 columns. Commander wraps its lists, but no sentences and examples. */
+/** Wraps the help to at most 80 columns. Commander wraps its lists, but not sentences and examples. */
 export const wrapHelp = (text: string): string => text.split("\n").flatMap(wrapHelpLine).join("\n");
 
 /**
- * A command continues after a backslash, and a quoted text in it stays on its line. The description of an option or command goes below it in a
- * terminal that is too narrow for both.
+ * Wraps one line. A command continues after a backslash, and quoted text in it stays on one line. If the terminal is too narrow for an option or
+ * command and its description, the description goes below it.
  */
 function wrapHelpLine(line: string): string[] {
   const columns = Math.min(maxColumns, process.stdout.columns ?? maxColumns);
@@ -215,7 +218,7 @@ function wrapHelpLine(line: string): string[] {
     : [indent + term, ...wrapText(description, columns, { first: `${indent}    ` })];
 }
 
-/** What `evald` alone prints: where to start. The list of all commands is long. */
+/** What `evald` without arguments prints: where to start. The full list of commands would be too long. */
 const introduction = `evald measures how well AI agents can use a developer tool.
 
 Start with one of these:
@@ -228,7 +231,7 @@ Add --help to a command for its options.`;
 /** Commands that run until they are stopped. */
 const services = new Set(["serve", "worker"]);
 
-/** Runs the command line and returns one of `exits`. */
+/** Runs the command line and returns one of the `exits`. */
 export async function runProgram(
   argv: string[],
   env: Record<string, string | undefined>,
@@ -248,8 +251,9 @@ export async function runProgram(
 }
 
 /**
- * Replaces `help` with `--help` after the command that it is about. Commander knows only one level: for `help prompt create` it shows the help of
- * `prompt`, and for `help nope` that of all commands. Without `help`, it says that there is no such command, and suggests one.
+ * Replaces `help` by `--help` at the end of the command that it is about. Commander's own `help` knows only the first level: for `help prompt
+ * create`, it shows the help of `prompt`, and for `help nope`, the help of the program. For an unknown command, `help` is only removed, so that
+ * Commander reports the command and suggests another one.
  */
 function withHelpOption(program: Command, argv: string[]): string[] {
   let command: Command | undefined = program;
@@ -265,7 +269,7 @@ function withHelpOption(program: Command, argv: string[]): string[] {
   return argv;
 }
 
-/** The names of the commands, up to one without commands of its own; null: there is no such command. */
+/** The names of the commands, up to the first that has no subcommands; null: there is no such command. */
 function findPath(program: Command, names: readonly string[]): string[] | null {
   const path: string[] = [];
   let command = program;

@@ -78,7 +78,7 @@ export const addFields = (command: Command): Command =>
     .option("--results-page", "List the prompt on the public results page of the organization")
     .option("--no-results-page", "Don't list it there (default)");
 
-/** The fields of a prompt that were options. Throws bad_request. */
+/** The fields of a prompt that options set. Throws bad_request. */
 export const toFields = (options: FieldOptions) => ({
   title: options.title,
   endGoal: options.goal,
@@ -104,7 +104,7 @@ type ChosenOptions = NonNullable<PromptAgent["options"]>;
 
 const agentForm = "ID[=MODEL][,OPTION=VALUE], such as codex=openai/gpt-5,effort=high";
 
-/** Parses `codex=openai/gpt-5,effort=high` and adds it to the agents given before. */
+/** Parses `codex=openai/gpt-5,effort=high` and adds it to the agents of earlier options. */
 function parseAgent(text: string, previous: PromptAgent[] = []): PromptAgent[] {
   const [choice = "", ...pairs] = text.split(",");
   const [agent = "", ...model] = choice.split("=");
@@ -113,7 +113,7 @@ function parseAgent(text: string, previous: PromptAgent[] = []): PromptAgent[] {
   return [...previous, { agent, model: model.join("=") || null, ...(pairs.length > 0 && { options }) }];
 }
 
-/** Adds an option: `effort=high`, `webSearch=true`, `systemPrompt=@instructions.md`, `args=--verbose` (repeatable) or `env.NAME=value`. */
+/** Adds an agent option: `effort=high`, `webSearch=true`, `systemPrompt=@instructions.md`, `args=--verbose` (repeatable) or `env.NAME=value`. */
 function addAgentOption(before: ChosenOptions, pair: string): ChosenOptions {
   const [, name = "", variable, text = ""] = /^(\w+)(?:\.(\w+))?=(.*)$/s.exec(pair) ?? [];
   const needsVariable = name === "env";
@@ -168,7 +168,7 @@ function parseSuccessBar(text: string): SuccessBar {
   return { scope, minScore: Number(score) };
 }
 
-/** Parses `toolCalls=80` and adds it to the limits given before. */
+/** Parses `toolCalls=80` and adds it to the limits of earlier options. */
 function parseLimit(text: string, previous: Limits = {}): Limits {
   const [, name = "", number = ""] = /^(\w+)=(\d+(?:\.\d+)?)$/.exec(text) ?? [];
   if (!limitNames.some((limitName) => limitName === name))

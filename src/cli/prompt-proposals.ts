@@ -29,7 +29,7 @@ type ProposeOptions = ServiceAddress & {
 /** How often the state of a set is requested, in milliseconds. */
 const pollMs = 500;
 
-/** Adds `prompt propose`: proposes prompts from docs, and creates those that are accepted. */
+/** Adds `prompt propose`, which proposes prompts from docs, and creates the accepted ones. */
 export function addPropose(prompt: Command, useApi: UseApi): void {
   const command = prompt
     .command("propose <docs-url>")
@@ -99,7 +99,7 @@ export function parseNumbers(value: string): number[] {
   return [...new Set(numbers.map(Number))];
 }
 
-/** Waits for the proposals of a set. Throws bad_request if the docs can't be read, and what the service answered. */
+/** Waits for the proposals of a set. Throws bad_request if the docs can't be read, and what the service returned. */
 async function waitForProposals(api: Api, proposalSetId: string): Promise<ProposalSet> {
   say("Reading the docs…");
   for (;;) {
@@ -118,7 +118,7 @@ function printCreated(created: CreatedPrompts, json = false): void {
   print(json ? toJson(created) : created.prompts.map(({ promptId }) => promptId).join("\n"));
 }
 
-/** What was read and dropped, and what it cost. */
+/** Prints how much was read, what was dropped, and what it cost. */
 function saySummary({ read, dropped, costUsd }: ProposalSet): void {
   say(`Read ${count(read?.pages ?? 0, "page")} in ${read?.seconds ?? 0} s.`);
   if (costUsd !== 0) say(costUsd === null ? "The cost is unknown." : `It cost $${costUsd.toFixed(4)}.`);
@@ -126,7 +126,7 @@ function saySummary({ read, dropped, costUsd }: ProposalSet): void {
   if (total > 0) say(`Dropped ${count(total, "candidate")}.`);
 }
 
-/** One line per proposal: number, title, tag, check, and the line of the docs that it comes from. */
+/** One line for each proposal: its number, title, tag and check, and the line of the docs that it is based on. */
 function toTable({ proposals }: ProposalSet): string {
   const rows = proposals.map(({ title, tags, declaredChecks: [check], source, docsOwnWords }, i) => [
     String(i + 1),
@@ -156,7 +156,7 @@ function toFiles({ readme, skill, command = [], commandHelp = {} }: ProposeOptio
 const helpMs = 10_000;
 const maxHelpBytes = 200_000;
 
-/** What a command prints with --help, to either output. Throws bad_request that names it. */
+/** The output of a command with --help, from stdout and stderr. Throws bad_request that names the command. */
 function readHelp(command: string): string {
   const [program = "", ...args] = command.trim().split(/\s+/);
   const path = Bun.which(program);
@@ -171,7 +171,7 @@ function readHelp(command: string): string {
   return text;
 }
 
-/** Throws bad_request unless it is a file of proposals. */
+/** Reads a file of proposals. Throws bad_request for any other file. */
 function readSet(file: string): Pick<ProposalSet, "proposalSetId" | "proposals"> {
   const { proposalSetId, proposals } = (readJsonFile(file) ?? {}) as Partial<ProposalSet>;
   if (typeof proposalSetId === "string" && Array.isArray(proposals)) return { proposalSetId, proposals };

@@ -154,7 +154,7 @@ const notArchived = (id: string, status: Prompt["status"]): string =>
     ? `The prompt ${id} is paused, not archived. Resume its schedule with: evald prompt edit ${id} --resume`
     : `The prompt ${id} is not archived.`;
 
-/** Says what to expect of a prompt that was changed. */
+/** Prints the warnings about a prompt that was changed, and the time of its next runs. */
 function sayWarningsAndNextRuns({ warnings, nextRunsAt }: Prompt): void {
   for (const warning of warnings) say(`Warning: ${warning}`);
   if (nextRunsAt) say(`Next scheduled runs: ${nextRunsAt.join(", ")}`);
@@ -194,7 +194,7 @@ function addCreate(prompt: Command, useApi: UseApi): void {
 
 type CreateOptions = FieldOptions & { from?: string; only?: number[] };
 
-/** The fields that `--clear` removes, by the names of their options. */
+/** The fields that `--clear` can remove, by the names of their options. */
 const clearable = {
   title: "title",
   goal: "endGoal",
@@ -212,7 +212,7 @@ const clearable = {
   "worker-label": "workerLabels",
 } as const;
 type Clearable = keyof typeof clearable;
-/** Options of fields that are cleared to an empty list, because they are never null. */
+/** Options whose fields become an empty list when they are cleared, because these fields are never null. */
 const listOptions = new Set<Clearable>(["tag", "worker-label"]);
 
 function addEdit(prompt: Command, useApi: UseApi): void {

@@ -5,7 +5,7 @@ import type { Api } from "./api.ts";
 import { type ApiOptions, addOperatorOptions, type ServiceAddress, type UseApi } from "./connection.ts";
 import { print, say, table, toJson } from "./terminal.ts";
 
-/** Adds the commands about the queue of all organizations, which are for operators. */
+/** Adds the commands about the queue of all organizations. They are for operators. */
 export function addQueue(program: Command, useApiOfOrg: UseApi): void {
   const useApi = <T>(address: ServiceAddress, work: (api: Api) => Promise<T>): Promise<T> =>
     useApiOfOrg(address, work, { isForAllOrgs: true });

@@ -24,7 +24,7 @@ const builtInIds = listMethodologies(null)
   .map(({ id }) => id)
   .join(" or ");
 
-/** Adds `regrade`: queues a regrade of stored sessions, which the service does now or at its next start. */
+/** Adds `regrade`, which queues a regrade of stored sessions. The service does the regrade now or at its next start. */
 export function addRegrade(program: Command, useApi: UseApi): void {
   const regrade = program
     .command("regrade")
@@ -54,7 +54,7 @@ Examples:
   evald regrade --since 2026-11-01 --judge openai/gpt-5 --repeats 3 --max-usd 20 --dry-run`,
     )
     .action(async ({ org, url, prompt: promptId, json, ...options }: RegradeOptions) => {
-      // Validates it as the API does, before it needs a service.
+      // Validates the request as the API does, before a service is needed.
       const problem = Value.Errors(RegradeRequest, { ...options, promptId }).First();
       if (problem) throw invalidInput(problem, "request");
       await useApi({ org, url }, async (api) => {

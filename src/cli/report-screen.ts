@@ -20,9 +20,9 @@ import type { Recommendation, Report } from "../reports/schema.ts";
 import { hasColor, type Style } from "./terminal.ts";
 import { wrapText } from "./text-layout.ts";
 
-/** Fixes that are shown; the others are counted. */
+/** The maximum number of fixes to show. The others are only counted. */
 const maxFixes = 3;
-/** Lines are not longer, however wide the terminal is: longer ones are hard to read. */
+/** The maximum length of lines, however wide the terminal is, because longer lines are hard to read. */
 const maxWidth = 100;
 const minWidth = 40;
 
@@ -30,18 +30,18 @@ const minWidth = 40;
 type Screen = { width: number; hasColor: boolean; fullReportHint: string };
 
 /**
- * A report on one screen of a terminal: the result in a sentence, where the answer is, the fixes that matter most, and how many more there
- * are. Text of the target loses its control characters.
+ * A report on one screen of a terminal: the result in a sentence, where the answer is, the most important fixes, and the number of the others.
+ * Control characters in text from the target are removed.
  */
 export function reportScreen(report: Report, { width, hasColor, fullReportHint }: Screen): string {
   const columns = Math.max(minWidth, Math.min(width, maxWidth));
   const style = (format: Style, text: string) => (hasColor ? styleText(format, text, { validateStream: false }) : text);
-  /** `first`: what the first line begins with, `indent`: the others, by default the same. */
+  /** `first`: the prefix of the first line. `indent`: the prefix of the other lines, by default the same. */
   const wrapped = (text: string, { first = "", indent = first }: { first?: string; indent?: string } = {}) =>
     wrapText(oneLine(text), columns, { first, indent }).join("\n");
   const notes = [describeSources(report), describeEdits(report)].filter((note) => note !== null);
   const { keyFinding, recommendations, frictionPoints } = report;
-  // Conventions hindered no agent: they are shown only if nothing else is to fix.
+  // Conventions hindered no agent, so they are shown only if there is nothing else to fix.
   const fixes = recommendations.filter(({ isConvention }) => !isConvention);
   const shownFixes = (fixes.length > 0 ? fixes : recommendations).slice(0, maxFixes);
   const hiddenFixes = recommendations.length - shownFixes.length;
@@ -93,14 +93,14 @@ function toneOf({ score }: Report): "green" | "yellow" | "red" {
   return score < 80 ? "yellow" : "green";
 }
 
-/** The page of a fix, and its line; null if it is about none. */
+/** The page that a fix is about, and the line; null if it is about no page. */
 function locationOf({ url, evidence }: Recommendation): string | null {
   const page = evidence?.url ?? url;
   if (page === null) return null;
   return evidence?.line == null ? page : `${page}, line ${evidence.line}`;
 }
 
-/** The line to change, and what it becomes; null if that is not known. */
+/** The line to change, before and after; null if that is unknown. */
 function editOf({ evidence }: Recommendation): { before: string; after: string } | null {
   const { text = null, found = null, expected = null } = evidence ?? {};
   if (found === null || expected === null) return null;
@@ -139,7 +139,10 @@ export const addReportFormat = (command: Command): Command =>
     ).choices(["text", "markdown"]),
   );
 
-/** A report for `printStyled`: one screen in a terminal, and the whole as Markdown elsewhere. `fullReportHint`: the command or URL that shows the whole report. */
+/**
+ * A report for `printStyled`: one screen in a terminal, or the whole report as Markdown elsewhere. `fullReportHint`: the command or URL that shows
+ * the whole report.
+ */
 export function toReportText(
   report: Report,
   { format }: ReportFormat,

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { addServiceOptions, type ServiceAddress, type UseApi, withExecution } from "./connection.ts";
 import { addRunResult, finishRuns, type RunResult, runResultHelp, waitsForReport } from "./run-result.ts";
 
-/** Adds `rerun`: runs a prompt again as a run did. */
+/** Adds `rerun`, which starts a run again with the same hosts and template values. */
 export function addRerun(program: Command, useApi: UseApi): void {
   const command = program
     .command("rerun <run>")

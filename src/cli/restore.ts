@@ -51,7 +51,7 @@ export function addRestore(program: Command, configOf: () => Config, env: Env): 
     });
 }
 
-/** Fetches a backup from a store into the data directory, and restores it. Throws ConfigError without the variables of the store. */
+/** Fetches a backup from a store into the data directory, and restores it. Throws ConfigError if the variables of the store are missing. */
 async function restoreStored(dataDir: string, url: string, env: Env) {
   const [, folderUrl = "", name = ""] = /^(.*)\/([^/]*)$/s.exec(url) ?? [];
   const target = toBackupTarget(folderUrl, env);
@@ -68,7 +68,9 @@ async function restoreStored(dataDir: string, url: string, env: Env) {
   }
 }
 
-/** Replaces the database of a data directory with that of a backup. Throws bad_request, conflict or unavailable, and then changes nothing. */
+/**
+ * Replaces the database of a data directory with the database of a backup. If it throws bad_request, conflict or unavailable, nothing has changed.
+ */
 export function restoreFile(
   dataDir: string,
   file: string,
@@ -85,9 +87,9 @@ export function restoreFile(
     removeLeftovers(dataDir, file);
     const { bytes, runs, createdAt } = copyFromBackup(file, copy);
     readDatabase(copy, (db) => checkBackup(db, file));
-    // An administrator restores for the user of the service, who must be able to open these files.
+    // An administrator may run the restore, but the user of the service must be able to open these files.
     giveToOwnerOf(before === null ? dataDir : database, [copy, join(dataDir, "evald.lock")]);
-    // Without a database, only the WAL of a lost one may remain.
+    // If there is no database, only the WAL of a lost one may remain.
     const isIntact = linkDatabaseTo(database, before ?? `${database}.lost-${time}`);
     syncPath(dataDir);
     // Deleting the signing key invalidates the sessions and links that were issued before.
@@ -110,17 +112,17 @@ function giveToOwnerOf(path: string, files: string[]): void {
   for (const file of files) if (statSync(file).uid !== uid) chownSync(file, uid, gid);
 }
 
-/** Makes the previous database a backup, so that it can be restored. */
+/** Turns the previous database into a backup, so that it can be restored. */
 function sealPrevious(path: string): void {
   try {
     sealBackup(path, readDatabase(path, countRuns), Date.now());
     syncPath(path);
   } catch {
-    // The restore is complete. Without a manifest, this file can still be put back by hand.
+    // The restore is already complete. A file without a manifest can still be put back by hand.
   }
 }
 
-/** Throws, with the name of the backup `file`, unless the database in it is intact, and of this version of evald or an older one. */
+/** Checks that a backup is intact, and from this or an older version of evald. Throws an error that names the backup `file`. */
 function checkBackup(db: Database, file: string): void {
   const hasMigrations = db.query("select 1 from sqlite_schema where name = '__drizzle_migrations'").get() !== null;
   const appliedMigrations = hasMigrations
@@ -140,11 +142,11 @@ function checkBackup(db: Database, file: string): void {
   checkIntegrity(db, file);
 }
 
-/** Removes leftovers of an earlier restore that was killed, but never the file to restore. */
+/** Removes leftovers of an earlier restore that was killed, but never the file that is being restored. */
 function removeLeftovers(dataDir: string, file: string): void {
   for (const name of readdirSync(dataDir)) {
     const path = join(dataDir, name);
-    // A restore that was killed before its last step has only given the database a second name.
+    // If a restore was killed before its last step, it has only given the database a second name.
     const isSecondName =
       name.startsWith("evald.db.before-restore-") &&
       statSync(path).ino === statSync(join(dataDir, "evald.db"), { throwIfNoEntry: false })?.ino;
@@ -153,10 +155,13 @@ function removeLeftovers(dataDir: string, file: string): void {
   }
 }
 
-/** Links the database, as one file, to a second name, under which it is kept once a new file replaces it. Returns whether it can be read. */
+/**
+ * Merges the database into one file, and links it to a second name. The link keeps the database when a new file replaces it. Returns whether the
+ * database can be read.
+ */
 function linkDatabaseTo(database: string, secondName: string): boolean {
   const isIntact = mergeWal(database);
-  // A remaining WAL belongs to a damaged or missing database. SQLite would replay it into the new one.
+  // A remaining WAL belongs to a damaged or missing database. SQLite would replay it into the new database.
   for (const suffix of ["-wal", "-shm"]) {
     if (!existsSync(database + suffix)) continue;
     linkOrCopy(database + suffix, secondName + suffix);
@@ -166,7 +171,9 @@ function linkDatabaseTo(database: string, secondName: string): boolean {
   return isIntact;
 }
 
-/** Merges the WAL into the database, and returns whether it did. Leaves a damaged database as it is. Throws conflict if it is in use. */
+/**
+ * Merges the WAL into the database, and returns whether that succeeded. Doesn't touch a damaged database. Throws conflict if the database is in use.
+ */
 function mergeWal(path: string): boolean {
   if (!existsSync(path)) return false;
   let db: Database | undefined;

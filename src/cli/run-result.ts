@@ -16,7 +16,7 @@ const waitingTexts: Record<NonNullable<Run["waitingFor"]>["what"], string> = {
   paused_agent: "waiting, because an operator has paused the agent",
 };
 
-/** What to print of runs that were requested. */
+/** How to print the runs that a command requested. */
 export type RunResult = MinScore & ReportFormat & { wait?: boolean; json?: boolean };
 
 /** Adds the options of a command that requests runs. */
@@ -31,7 +31,7 @@ export const runResultHelp =
 /** Whether a command waits for the report of its run. */
 export const waitsForReport = ({ wait, minScore }: RunResult): boolean => wait === true || minScore !== undefined;
 
-/** Prints requested runs, or waits for their reports and prints these. Returns the exit code. */
+/** Prints requested runs, or waits for their reports and prints the reports. Returns the exit code. */
 export async function finishRuns(api: Api, response: RunResponse, result: RunResult): Promise<number> {
   const { json } = result;
   const waits = waitsForReport(result);
@@ -55,7 +55,7 @@ export async function finishRuns(api: Api, response: RunResponse, result: RunRes
   return waits ? worstExitCode(runs.map((each) => exitCodeOf(each, result))) : exits.passed;
 }
 
-/** Cancels those of the runs that have not ended. */
+/** Cancels the runs that have not ended. */
 async function cancelRuns(api: Api, runIds: string[]): Promise<void> {
   for (const runId of runIds)
     await api.request("POST /runs/{runId}/cancel", { path: { runId } }).catch((error) => {
@@ -63,7 +63,7 @@ async function cancelRuns(api: Api, runIds: string[]): Promise<void> {
     });
 }
 
-/** Polls a run until it has ended, and says when its status changes. */
+/** Polls a run until it has ended, and prints each change of its status. */
 async function waitForRun(api: Api, runId: string): Promise<Run> {
   let previous = "";
   for (;;) {
@@ -76,7 +76,7 @@ async function waitForRun(api: Api, runId: string): Promise<Run> {
   }
 }
 
-/** The report as text. Of a server that has the API of runs but not of reports: what the run says about it. */
+/** The report as text. A server that has the API of runs but not of reports has only a summary in the run, so that summary is used instead. */
 async function toText(api: Api, { runId, prompt, report }: Run, format: ReportFormat): Promise<string> {
   if (report === null) return runId;
   try {
@@ -98,7 +98,7 @@ function exitCodeOf({ runId, status, report, failure, failureReason }: Run, minS
   return exits.error;
 }
 
-/** One run below the minimum decides, then one without a result. */
+/** The exit code for several runs. A run below the minimum score decides first, then a run without a result. */
 function worstExitCode(codes: number[]): number {
   return codes.find((code) => code === exits.failed) ?? codes.find((code) => code !== exits.passed) ?? exits.passed;
 }

@@ -16,7 +16,7 @@ type PromptRun = ServiceAddress &
     supersede?: boolean;
   };
 
-/** Adds `run`: runs a prompt, and with `--wait` follows it to its report. */
+/** Adds `run`, which runs a prompt. With `--wait`, it waits for the report. */
 export function addRun(program: Command, useApi: UseApi): void {
   const command = program
     .command("run <prompt>")

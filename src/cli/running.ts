@@ -6,18 +6,18 @@ import { isAlive } from "./files.ts";
 const fileOf = (dataDir: string) => join(dataDir, "evald.url");
 
 /**
- * A running service. `url`: for links. `ownUrl`: what this machine reaches it at, without a path. `allowPrivate`: the private hosts that its runs
- * may reach.
+ * A running service. `url`: the URL for links. `ownUrl`: the URL at which this machine reaches the service, without a path. `allowPrivate`: the
+ * private hosts that its runs may reach.
  */
 export type RunningService = { url: string; ownUrl: string; allowPrivate: AllowRule[] };
 
-/** Tells commands on the data directory about the service that runs on it. Returns a function that ends that. */
+/** Tells commands on the data directory that a service runs on it. Returns a function that withdraws this information. */
 export function publishService(dataDir: string, { url, ownUrl, allowPrivate }: RunningService): () => void {
   const file = fileOf(dataDir);
   try {
     writeFileSync(file, `${process.pid} ${url} ${ownUrl}\n${JSON.stringify(allowPrivate)}\n`, { mode: 0o600 });
   } catch {
-    // The disk is full: commands use their own settings.
+    // If the disk is full, commands use their own settings.
   }
   return () => rmSync(file, { force: true });
 }

@@ -32,7 +32,7 @@ export function addRuns(program: Command, useApi: UseApi): void {
 }
 
 function toRow({ runId, status, report, failure, failureReason, agent, prompt, createdAt }: Run): string[] {
-  // Other servers with this API say nothing about the agent, and measure goals only.
+  // Other servers with this API don't return the agent, and measure only goals.
   const result =
     report === null
       ? (failure?.title ?? failureReason)

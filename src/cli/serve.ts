@@ -58,27 +58,27 @@ type ConfigOf = (settings?: Record<string, string>) => Config;
 
 /** EX_IOERR of sysexits.h. */
 const exitBrokenDisk = 74;
-/** Code of shells for a command that Ctrl-C ended. */
+/** The code that shells use for a command that Ctrl-C ended. */
 const exitInterrupted = 130;
 
-/** What sets the host and the port of a server, for errors. */
+/** The names of the settings for the host and the port of a server, for errors. */
 type AddressSettings = { host: string; port: string };
 const serviceSettings: AddressSettings = { host: "--host or EVALD_HOST", port: "--port or EVALD_PORT" };
 const metricsSettings: AddressSettings = { host: "EVALD_METRICS_ADDRESS", port: "EVALD_METRICS_ADDRESS" };
 
-/** Parts that a test build replaces. */
+/** The parts that a test build replaces. */
 export type ServeOverrides = Pick<
   Parameters<typeof createService>[0],
   "agents" | "standby" | "leaseMs" | "backupEnv"
 > & {
-  /** Silence in ms after which a worker, or the service of a worker, counts as gone. */
+  /** After this many ms of silence, a worker counts as gone, and so does the service for a worker. */
   goneMs?: number;
-  /** The program that threads run; without it, their work is done by the service's own thread. */
+  /** The program that threads run. Without it, the main thread does their work. */
   threadFile?: string | null;
 };
 
 async function serve(config: Config, { threadFile = null, ...overrides }: ServeOverrides): Promise<void> {
-  // No other command starts threads, because it would have to wait until they are idle.
+  // Only this command starts threads. Other commands would have to wait until the threads are idle.
   enableThreads(threadFile);
   const addresses = await resolveHost(config.host, serviceSettings);
   if (config.telemetry.metrics) await resolveHost(config.telemetry.metrics.host, metricsSettings);
@@ -129,7 +129,7 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
   await service.start();
   const idleTimer = releaseMemoryWhenIdle(() => releaseCache(db));
 
-  // A full disk heals without a restart, so this only reads.
+  // Only reads, because a full disk doesn't need a restart.
   const stopWatchdog = startWatchdog(() => db.$client.query("select 1 from orgs").get());
 
   let isStopping = false;
@@ -154,23 +154,23 @@ async function serve(config: Config, { threadFile = null, ...overrides }: ServeO
   process.on("SIGTERM", () => stop("SIGTERM"));
   process.on("SIGINT", () => stop("SIGINT"));
 
-  // This comes after the handlers, because a supervisor that waits for this line may send a signal immediately.
+  // This comes after the signal handlers, because a supervisor that waits for this line may send a signal immediately.
   say(`listening on ${ownUrl}`);
   notifySupervisor("READY=1");
   if (baseUrl() !== ownUrl) say(`public URL ${baseUrl()}`);
   if (metricsServer) say(`metrics on ${new URL("/metrics", metricsServer.url)}`);
 
-  // Requests that have already come in are answered first: what follows would delay them by 20 ms.
+  // Requests that have already arrived are answered first, because the work that follows would delay them by 20 ms.
   await Bun.sleep(5);
   service.upkeep.start();
   service.prepare();
   service.healthChecks.start();
-  // Not awaited: the kernel takes its time.
+  // Not awaited, because the kernel may be slow.
   void joinServiceGroup();
   if (config.welcome) await welcome(service, ownUrl);
 }
 
-/** Stores when API keys were last used. A fault of the disk is only logged. */
+/** Stores when each API key was last used. A disk error is only logged. */
 function storeLastUsed(ctx: Context, { isStopping }: { isStopping: boolean }): void {
   try {
     flushLastUsed(ctx, { isStopping });
@@ -181,8 +181,8 @@ function storeLastUsed(ctx: Context, { isStopping }: { isStopping: boolean }): v
 }
 
 /**
- * null: agents run on this machine. The code for Redis is loaded only if needed. Throws ConfigError if another service uses the Redis server. One
- * that can't be reached is checked later.
+ * Connects the service with its workers; null: agents run on this machine. The code for Redis is loaded only if it is needed. Throws ConfigError if
+ * another service uses the Redis server. A Redis server that can't be reached is checked later.
  */
 async function connectWorkers({ workers, dataDir }: Config, db: Db, log: Logger, { agents, goneMs }: ServeOverrides) {
   const { redisUrl: url, waitMs } = workers;
@@ -214,11 +214,11 @@ function listen(
   answerModelCall: ((request: Request) => Promise<Response>) | null,
 ) {
   const gatewayPath = `${basePath}/gateway/`;
-  // Faster than parsing the URL of each request: its path begins at the first slash after `https://`.
+  // Faster than parsing the URL of each request: the path begins at the first slash after `https://`.
   const isModelCall = ({ url }: Request) => url.startsWith(gatewayPath, url.indexOf("/", "https://".length));
   const answer = (request: Request, server: Server) => {
     if (!answerModelCall || !isModelCall(request)) return handle(request, () => server.requestIP(request)?.address);
-    // A model may be silent for long.
+    // A model may be silent for a long time.
     server.timeout(request, 0);
     const url = new URL(request.url);
     url.pathname = url.pathname.slice(gatewayPath.length - 1);
@@ -236,19 +236,19 @@ const listenForMetrics = (metrics: Metrics, { host, port }: Address) =>
     metricsSettings,
   );
 
-/** What the built-in example and docs link to, and the files at the root that lead to them. */
+/** Paths that the built-in example and docs link to, and the files at the root that lead to them. */
 const publicFiles = ["/", "/openapi.json", "/llms.txt", "/robots.txt", "/sitemap.xml"];
 
-/** Whether runs may read a path, without the base path: that of the example or the docs, or one of `publicFiles`. */
+/** Whether runs may read a path, without the base path: a path of the example or the docs, or one of `publicFiles`. */
 const isPublicPath = (path: string): boolean =>
   publicFiles.includes(path) || /^\/(?:docs|example)(?:\.md|\/.*)?$/.test(path);
 
-/** Headers of a run's request that choose the form of a page. */
+/** Headers of a run's request that choose the format of a page. */
 const publicHeaders = ["host", "accept", "if-none-match", "user-agent"];
 
 /**
- * Serves the public pages to runs, on a loopback port of its own. Connections of runs to the service lead there: on loopback, the service
- * would take them for those of its own proxy or of people on this machine.
+ * Serves the public pages to runs, on a loopback port of its own. Connections of runs to the service lead to this port. On loopback, the service
+ * would take them for connections of its own proxy or of people on this machine.
  */
 const listenForRuns = (handle: Handle, { basePath }: Config) =>
   startServer(
@@ -261,7 +261,7 @@ const listenForRuns = (handle: Handle, { basePath }: Config) =>
         const isRead = method === "GET" || method === "HEAD";
         if (!isRead || !isPublicPath(pathBelow(pathOf(request), basePath)))
           return new Response("Runs may read only the docs and the example of this service.\n", {
-            // Docs that are tested must answer like this for a page that doesn't exist.
+            // Docs that are tested must answer with 404 for a page that doesn't exist.
             status: isRead ? 404 : 403,
           });
         const headers = [...request.headers].filter(([name]) => publicHeaders.includes(name));
@@ -288,7 +288,7 @@ type ServerOptions = {
 };
 type Server = Bun.Server<undefined>;
 
-/** Throws ConfigError that names the setting of the host or the port. */
+/** Starts a server. Throws ConfigError that names the setting of the host or the port. */
 function startServer(options: ServerOptions, settings: AddressSettings) {
   const { hostname, port } = options;
   try {
@@ -305,7 +305,7 @@ function startServer(options: ServerOptions, settings: AddressSettings) {
   }
 }
 
-/** The addresses of a host. Throws if its name does not resolve; Bun.serve reports that with errors that differ between machines. */
+/** Resolves a host to its addresses. Throws if the name doesn't resolve, because the errors of Bun.serve for that differ between machines. */
 async function resolveHost(host: string, settings: AddressSettings): Promise<string[]> {
   try {
     const addresses = await lookup(host.replace(/^\[|\]$/g, ""), { all: true });

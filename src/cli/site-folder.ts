@@ -20,18 +20,18 @@ export type PackedSite = {
   data: Uint8Array;
   /** Number of files. */
   files: number;
-  /** The URL that it is published at, and what says so. */
+  /** The URL that the site is published at, and where that URL was found. */
   at: string;
   foundBy: "option" | "canonical" | "sitemap" | "CNAME";
   host: SiteHost;
-  /** The file that names the host; null: none does. */
+  /** The file that names the host; null if no file does. */
   hostFile: string | null;
   hasHtml: boolean;
 };
 
 /**
- * Packs the files of a folder. The same files make the same archive. `at`: in place of the URL that the folder names; `host`: in place of the one
- * that its files name. Throws bad_request that says what the folder lacks and how to go on, and too_large.
+ * Packs the files of a folder. The same files give the same archive. `at`: replaces the URL that the folder names. `host`: replaces the host that its
+ * files name. Throws too_large, and bad_request that says what the folder lacks and how to continue.
  */
 export async function packSite(folder: string, { at, host }: SiteOptions): Promise<PackedSite> {
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
@@ -65,7 +65,7 @@ export async function packSite(folder: string, { at, host }: SiteOptions): Promi
 const pagesToCheck = 20;
 const minTextChars = 40;
 
-/** Throws bad_request if the pages are only drawn by scripts. */
+/** Throws bad_request if the pages have text only after scripts have run. */
 function checkText(folder: string, root: string, htmlPages: string[]): void {
   const lengths = htmlPages.slice(0, pagesToCheck).map((path) => textOf(readFileSync(join(root, path), "utf8")).length);
   if (lengths.length === 0 || lengths.some((length) => length >= minTextChars)) return;
@@ -98,13 +98,15 @@ function parsePublishedUrl(at: string): string {
 /** `<link rel="canonical" href="…">`, with its attributes in any order. */
 const canonicalLink = /<link\b(?=[^>]*\brel=["']?canonical\b)[^>]*\bhref=["']?(?<url>[^"'\s>]+)/i;
 
-/** The URL of the root page in a sitemap: the shortest one. */
+/** The URL of the root page, which is the shortest URL in a sitemap. */
 function findRootUrl(sitemap: string): string | undefined {
   const urls = [...sitemap.matchAll(/<loc>\s*([^<\s]+)/g)].map(([, url = ""]) => url);
   return urls.sort((a, b) => a.length - b.length)[0];
 }
 
-/** The published URL that files of the folder name. Throws bad_request that asks for --at if none does, or if they name several hosts. */
+/**
+ * The published URL that files of the folder name. Throws bad_request that asks for --at if no file names one, or if the files name several hosts.
+ */
 function findPublishedUrl(folder: string, root: string): Pick<PackedSite, "at" | "foundBy"> {
   const readIfPossible = (name: string) => {
     try {
@@ -142,7 +144,7 @@ const siteSources = {
   CNAME: "CNAME",
 } satisfies Record<PackedSite["foundBy"], string>;
 
-/** Describes in sentences what is served, as which URL and by which rules. */
+/** Describes in sentences what is served, at which URL, and by which rules. */
 export async function describeSite(
   folder: string,
   { at, files, foundBy, host, hostFile, hasHtml }: PackedSite,
@@ -156,7 +158,7 @@ export async function describeSite(
   ].join("\n");
 }
 
-/** Uploads the docs in a folder. Returns what a run needs to read them in place of the live docs. */
+/** Uploads the docs in a folder. Returns what a run needs to read these docs instead of the live ones. */
 export async function uploadSite(api: Api, folder: string, options: SiteOptions): Promise<RequestedSites> {
   const site = await packSite(folder, options);
   say(await describeSite(folder, site));
@@ -167,7 +169,7 @@ export async function uploadSite(api: Api, folder: string, options: SiteOptions)
   return { [site.at]: { archiveId: id, host: site.host } };
 }
 
-/** Where the docs in a folder are published, and by which rules, in place of what its files name. */
+/** The URL where the docs in a folder are published, and the rules for serving them. Both replace what the files name. */
 export type SiteOptions = { at?: string | undefined; host?: SiteHost | undefined };
 
 /** Adds the options of `SiteOptions`. */

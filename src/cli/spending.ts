@@ -16,7 +16,7 @@ function parseBudget(text: string): number | null {
   return Number(text);
 }
 
-/** Adds `spending`: what models cost in a month, and the budgets of prompts and tags. */
+/** Adds `spending`, which shows what models cost in a month, and the budgets of prompts and tags. */
 export function addSpending(program: Command, useApi: UseApi): void {
   const spending = program
     .command("spending")

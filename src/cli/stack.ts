@@ -6,7 +6,7 @@ import { codeOf } from "../db/fault.ts";
 import { badRequest } from "../errors.ts";
 import { print } from "./terminal.ts";
 
-/** Adds `stack`: names the source lines of a stack trace in a log. */
+/** Adds `stack`, which names the source lines for a stack trace from a log. */
 export function addStack(program: Command): void {
   program
     .command("stack")
@@ -19,12 +19,15 @@ export function addStack(program: Command): void {
     .action(async ({ maps }: { maps: string }) => print(toSourceLines(await Bun.stdin.text(), maps).trimEnd()));
 }
 
-/** The folder of bundles in the executable, on Windows the second one. */
+/** The folder of bundles in the executable. The second path is for Windows. */
 const bundleFolder = /\/\$bunfs\/root\/|B:[\\/]~BUN[\\/]root[\\/]/;
 /** A position in the executable: bundle, line and column, such as `/$bunfs/root/main-1a2b3c4d.js:1:2345`. */
 const position = new RegExp(`(?:${bundleFolder.source})([\\w.-]+?)(?:\\.js)?:(\\d+):(\\d+)`, "g");
 
-/** Replaces positions in the executable by positions in the source. A position without a source map stays. Throws bad_request without any map. */
+/**
+ * Replaces positions in the executable with positions in the source. A position without a source map stays unchanged. Throws bad_request if there is
+ * no source map at all.
+ */
 function toSourceLines(text: string, folder: string): string {
   const maps = new Map<string, SourceMap | null>();
   const mapOf = (name: string): SourceMap | null => {

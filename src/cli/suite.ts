@@ -105,7 +105,7 @@ function readSlotChecks(file: string): SuiteProduct["checks"] {
   throw badRequest(`${file} must contain checks by slot, such as {"core": [{"command": "test -s note.txt"}]}.`);
 }
 
-/** One line per product and agent. The number after a slot's runs is its friction points per report. */
+/** One line for each product and agent. A slot shows its runs, followed by its friction points per report. */
 function toTable({ slots, products }: SuiteComparison): string {
   return table([
     ["PRODUCT", "AGENT", "REACHED", "STANDING", "TIME", "COST", ...slots.map((slot) => slot.toUpperCase())],

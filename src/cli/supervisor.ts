@@ -7,8 +7,8 @@ const [afUnix, sockDgram, closeOnExec] = [1, 2, 0o2000000];
 type Env = Record<string, string | undefined>;
 
 /**
- * Tells systemd the state of the service (sd_notify), such as `READY=1`, if it started this process with `Type=notify`. Node and Bun have no
- * datagrams for unix sockets. A message that can't be sent is lost, as with sd_notify itself.
+ * Tells systemd the state of the service (sd_notify), such as `READY=1`, if systemd started this process with `Type=notify`. It calls libc, because
+ * Node and Bun can't send datagrams to unix sockets. A message that can't be sent is lost, as with sd_notify itself.
  */
 export function notifySupervisor(state: string, path = process.env.NOTIFY_SOCKET): void {
   if (!path || process.platform !== "linux") return;
@@ -17,7 +17,7 @@ export function notifySupervisor(state: string, path = process.env.NOTIFY_SOCKET
   const { socket, sendto, close } = libc.symbols;
   const family = Buffer.alloc(2);
   family.writeUInt16LE(afUnix);
-  // An abstract name starts with a zero byte, for which systemd writes @.
+  // An abstract name starts with a zero byte. systemd writes it as @.
   const address = Buffer.concat([family, Buffer.from(path.replace(/^@/, "\0"))]);
   const message = Buffer.from(state);
   const descriptor = socket(afUnix, sockDgram | closeOnExec, 0);
@@ -27,12 +27,12 @@ export function notifySupervisor(state: string, path = process.env.NOTIFY_SOCKET
 }
 
 /**
- * Pings the watchdog of systemd (`WatchdogSec`) three times per interval, as long as the event loop turns and `check` doesn't throw. After an
- * interval without a ping, systemd restarts the service. Returns a function that ends the pings; without a watchdog, it does nothing.
+ * Pings the watchdog of systemd (`WatchdogSec`) three times per interval, as long as the event loop runs and `check` doesn't throw. After an interval
+ * without a ping, systemd restarts the service. Returns a function that stops the pings. Without a watchdog, that function does nothing.
  */
 export function startWatchdog(check: () => void, { WATCHDOG_USEC, WATCHDOG_PID }: Env = process.env): () => void {
   const intervalMs = Number(WATCHDOG_USEC) / 1000;
-  // The variables may be those of another process that started this one.
+  // The variables may belong to another process, which started this one.
   if (!(intervalMs > 0) || (WATCHDOG_PID && Number(WATCHDOG_PID) !== process.pid)) return () => {};
   const ping = () => {
     try {
@@ -48,7 +48,7 @@ export function startWatchdog(check: () => void, { WATCHDOG_USEC, WATCHDOG_PID }
 
 const openLibc = lazy(() => {
   try {
-    // The loader of musl takes this name for its own C library as well.
+    // On musl, the loader also accepts this name for its own C library.
     return dlopen("libc.so.6", {
       socket: { args: ["i32", "i32", "i32"], returns: "i32" },
       sendto: { args: ["i32", "ptr", "u64", "i32", "ptr", "u32"], returns: "i64" },

@@ -12,7 +12,7 @@ import type { Service } from "../service.ts";
 import { findRunningService } from "./running.ts";
 import { cutText, formatTable } from "./text-layout.ts";
 
-/** Parses an option that may be repeated, as the list of its values. */
+/** Parses an option that may be repeated into the list of its values. */
 export const repeatable = (value: string, previous: string[] = []): string[] => [...previous, value];
 
 /** Writes a line for people, to stderr. */
@@ -20,28 +20,31 @@ export const say = (text: string): void => {
   process.stderr.write(`${toPrintable(text)}\n`);
 };
 
-/** Writes a line about the progress of work, to stderr. In a terminal, it is cut at its width. */
+/** Writes a line about the progress of work, to stderr. In a terminal, the line is cut at the width of the terminal. */
 export const sayProgress = (text: string): void => {
   const { columns = Number.POSITIVE_INFINITY } = process.stderr;
   for (const line of text.split("\n")) say(cutText(line, columns));
 };
 
-/** Writes a line for programs, to stdout: text that is cleaned, or the result of `toJson`. `endOnStdoutError` handles a failure. */
+/**
+ * Writes a line for programs, to stdout. The line is text, whose control characters are removed, or the result of `toJson`. `endOnStdoutError`
+ * handles a failure.
+ */
 export const print = (text: string): void => {
-  // Nothing is no line: a jq expression may select nothing.
+  // A jq expression may select nothing. Then no line is printed.
   if (text !== "") process.stdout.write(`${toPrintable(text)}\n`);
 };
 
-/** Turns JSON into what a command prints in its place. */
+/** Turns JSON into the text that a command prints instead. */
 type JsonFilter = (json: string) => string;
 let jsonFilter: JsonFilter | null = null;
 
-/** Makes the rest of this command print something else instead of its JSON. */
+/** From now on, this command prints the result of the filter instead of its JSON. */
 export const filterJson = (filter: JsonFilter): void => {
   jsonFilter = filter;
 };
 
-/** What a command prints as JSON: the value, with escapes for all that `print` would remove, or what `--jq` makes of it. */
+/** What a command prints as JSON: the value, with escapes for all characters that `print` would remove, or the result of `--jq`. */
 export function toJson(value: unknown, space?: number): string {
   const json = escapeControls(JSON.stringify(value, null, space));
   return jsonFilter === null ? json : jsonFilter(json);
@@ -51,7 +54,7 @@ const escapeControls = (json: string): string =>
   json.replace(controlCharacters, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 /**
- * Ends the command if stdout fails: quietly if its reader is gone, as other tools do. A command that is a service goes on: only its first
+ * Ends the command if stdout fails. As in other tools, there is no error message if the reader has gone. A service continues, because only its first
  * lines are for programs.
  */
 export function endOnStdoutError(isService: () => boolean): void {
@@ -63,10 +66,10 @@ export function endOnStdoutError(isService: () => boolean): void {
   });
 }
 
-/** Closes stdout, and resolves when it has everything that was printed: exiting would drop what a slow reader hasn't taken. */
+/** Closes stdout. Resolves when stdout has accepted all output, because exiting would drop what a slow reader hasn't read yet. */
 export const closeStdout = (): Promise<void> => new Promise((done) => process.stdout.end(() => done()));
 
-/** Whether text on stdout has colors: as Node decides by the terminal and by variables such as NO_COLOR. */
+/** Whether text on stdout has colors. Node decides that by the terminal and by variables such as NO_COLOR. */
 export const hasColor = (): boolean => styleText("bold", "x", { stream: process.stdout }) !== "x";
 
 /** A text without control characters, styled if stdout has colors. */
@@ -74,7 +77,7 @@ export const styled = (format: Style, text: string): string =>
   hasColor() ? styleText(format, toPrintable(text), { validateStream: false }) : toPrintable(text);
 export type Style = Parameters<typeof styleText>[0];
 
-/** Writes a line to stdout that `styled` and `toPrintable` made: `print` would remove its styles. */
+/** Writes a line that `styled` and `toPrintable` created, to stdout. `print` would remove its styles. */
 export const printStyled = (line: string): void => {
   process.stdout.write(`${line}\n`);
 };
@@ -83,28 +86,30 @@ export const printStyled = (line: string): void => {
 export const sayError = (message: string): void => say(`error: ${message}`);
 
 /**
- * Exit codes of every command. `failed`: the result doesn't meet the requirement. `error`: the command could not do its work or tell.
- * `unread`: nobody reads its output, the code of other tools after SIGPIPE.
+ * Exit codes of every command. `failed`: the result doesn't meet the requirement. `error`: the command could not do its work, or has no result.
+ * `unread`: nobody reads the output; other tools return the same code after SIGPIPE.
  */
 export const exits = { passed: 0, failed: 1, usage: 2, error: 3, unread: 141 } as const;
 
-/** The exit code of a command that failed: 2 for what the user can correct in the call, 3 for everything else. */
+/** The exit code of a command that failed: 2 if the user can correct the call, 3 for everything else. */
 export function exitOf(error: unknown): number {
   const isUsageError = error instanceof ConfigError || (error instanceof AppError && errorStatus[error.code] < 429);
   return isUsageError ? exits.usage : exits.error;
 }
 
-/** Reports a failure on stderr and, with `--json`, also on stdout, in the format of an API error. `--jq` is only for results. */
+/**
+ * Reports a failure on stderr. With `--json`, it also prints the failure on stdout, in the format of an API error. `--jq` applies only to results.
+ */
 export function sayFailure(failure: { error: string; detail: string; failure?: RunFailure }, json = false): void {
   sayError(failure.detail);
   if (json && jsonFilter === null) print(toJson(failure, 2));
 }
 
-/** A failed run as lines of text: what happened, what to do, and the command or setting for it. */
+/** A failed run as lines of text: what happened, what to do, and the command or setting to use. */
 export const failureText = ({ title, detail, remedy, command }: RunFailure): string =>
   [`${title}. ${detail}`, `  ${remedy}`, ...(command === null ? [] : [`  ${command}`])].join("\n");
 
-/** An error as code and message. */
+/** An error as a code and a message. */
 export function toFailure(error: unknown): { error: string; detail: string } {
   if (error instanceof AppError) return { error: error.code, detail: error.detail };
   return { error: error instanceof ConfigError ? "bad_request" : "internal", detail: toMessage(error) };
@@ -116,7 +121,7 @@ export function toMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Loopback addresses by the wildcard address that includes them. */
+/** Wildcard addresses, each with the loopback address that it includes. */
 const loopbackAddresses: Record<string, string> = { "0.0.0.0": "127.0.0.1", "[::]": "[::1]" };
 
 /** The URL at which this machine reaches a service that listens on `host`, which may be a wildcard address. */
@@ -125,11 +130,11 @@ export function toOwnUrl({ host, port }: { host: string; port: number }): string
   return `http://${loopbackAddresses[name] ?? name}:${port}`;
 }
 
-/** The URL of the service in links that commands print: the configured one, that of the running service, or the default. */
+/** The base URL for links that commands print: the configured URL, the URL of the running service, or the default. */
 export const linkBase = (config: Config): string =>
   config.baseUrl ?? findRunningService(config.dataDir)?.url ?? toOwnUrl(config);
 
-/** The organization named by `--org`, or the only one there is. */
+/** The organization that `--org` names, or the only organization. */
 export function orgOf({ ctx }: Service, name: string | undefined): OrgId {
   if (name !== undefined) return getOrgByName(ctx, name).id;
   const orgs = listOrgs(ctx);
@@ -140,7 +145,7 @@ export function orgOf({ ctx }: Service, name: string | undefined): OrgId {
   throw badRequest(`There are several organizations. Choose one with --org: ${names}`);
 }
 
-/** Parses `name=value` and adds it to the pairs given before. */
+/** Parses `name=value` and adds it to the pairs of earlier options. */
 export function parsePair(value: string, all: Record<string, string> = {}): Record<string, string> {
   const separator = value.indexOf("=");
   if (separator < 1) throw new InvalidArgumentError("Must be NAME=VALUE.");
@@ -168,7 +173,7 @@ export function parseScore(value: string): number {
   return Number(value);
 }
 
-/** Formats rows as aligned columns, each on one line; the first row is the header. In a terminal, they fit into its width. */
+/** Formats rows as aligned columns, one line for each row. The first row is the header. In a terminal, the lines fit into its width. */
 export function table(rows: string[][], maxWidth = process.stdout.columns ?? Number.POSITIVE_INFINITY): string {
   return formatTable(
     rows.map((row) => row.map((cell) => toPrintable(cell.replace(/\s+/g, " ")))),
@@ -176,15 +181,15 @@ export function table(rows: string[][], maxWidth = process.stdout.columns ?? Num
   );
 }
 
-/** Says how many items of a list are not shown. */
+/** Prints how many items of a list are not shown. */
 export function sayRest({ items, total }: Paged<unknown>): void {
   if (total > items.length) say(`Showing ${items.length} of ${total}. Show more with --limit.`);
 }
 
-/** Something that runs and says how far it is. */
+/** Something that runs and reports its progress. */
 type Running = { status: string; progress: { ended: number; of: number } };
 
-/** Prints the progress of something that runs whenever it changes, and returns it once it has ended. `read` returns its current state. */
+/** Prints the progress whenever it changes, and returns the final state. `read` returns the current state. */
 export async function waitForEnd<T extends Running>(started: T, read: () => Promise<T>): Promise<T> {
   let previous = "";
   let current = started;

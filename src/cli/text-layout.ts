@@ -1,21 +1,24 @@
-// Text in columns of a terminal: a wide character such as 文 or 🚀 takes two, a combining mark none.
+// Lays out text in terminal columns. A wide character such as 文 or 🚀 takes two columns, and a combining mark takes none.
 
 /** The columns that a text takes in a terminal. */
 export const widthOf = (text: string): number => Bun.stringWidth(text);
 
-/** Cuts a text without line breaks at its end. */
+/** Shortens a text without line breaks to a number of columns. */
 export function cutText(text: string, columns: number): string {
   const cut = Bun.sliceAnsi(text, 0, columns, { ellipsis: "…" });
-  // In place of half of a wide character, Bun keeps all of it.
+  // If the cut falls within a wide character, Bun keeps the whole character.
   return widthOf(cut) <= columns ? cut : Bun.sliceAnsi(text, 0, columns - 1, { ellipsis: "…" });
 }
 
 const padText = (text: string, columns: number): string => text + " ".repeat(Math.max(0, columns - widthOf(text)));
 
-/** `first`: what the first line begins with, `indent`: the others, by default the same. `word`: what stays on one line. `mark`: the end of a line that continues. */
+/**
+ * `first`: the prefix of the first line. `indent`: the prefix of the other lines, by default the same. `word`: text that stays on one line. `mark`:
+ * added to a line that continues.
+ */
 type Wrapping = { indent?: string; first?: string; word?: RegExp; mark?: string };
 
-/** The words of a text in lines of at most `columns`. Words that are wider stay whole, so that a URL can be copied. */
+/** The words of a text in lines of at most `columns`. Longer words are not split, so that a URL can be copied. */
 export function wrapText(
   text: string,
   columns: number,
@@ -37,12 +40,13 @@ export function wrapText(
 }
 
 const gap = "  ";
-/** Cells are not cut shorter than this: words such as a status stay whole. */
+/** The minimum width of a cell that is cut, so that words such as a status stay whole. */
 const minColumn = 14;
 
 /**
- * Rows as aligned columns, the first row is the header. Where they don't fit into `maxWidth`, the widest cells are cut at their end, and then
- * columns are left out from the right; if at most half are left, each row becomes a list of its fields. A first column of IDs stays whole.
+ * Rows as aligned columns. The first row is the header. If the rows don't fit into `maxWidth`, the widest cells are cut at their end, and then
+ * columns are dropped from the right. If at most half of the columns are left, each row becomes a list of its fields instead. A first column of IDs
+ * is never cut.
  */
 export function formatTable(rows: string[][], maxWidth: number): string {
   const fullWidths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => widthOf(row[column] ?? "")))) ?? [];
@@ -59,7 +63,7 @@ export function formatTable(rows: string[][], maxWidth: number): string {
     .join("\n");
 }
 
-/** Widths of columns that fit into a line. Those before `firstCut` are not cut. */
+/** Widths of columns that fit into a line. Columns before `firstCut` are not cut. */
 function fitWidths(fullWidths: number[], maxWidth: number, firstCut: number): number[] {
   const widths = [...fullWidths];
   const total = () => widths.reduce((sum, width) => sum + width + gap.length, -gap.length);
@@ -68,7 +72,7 @@ function fitWidths(fullWidths: number[], maxWidth: number, firstCut: number): nu
     if (widest > minColumn) widths[widths.indexOf(widest, firstCut)] = widest - 1;
     else widths.pop();
   }
-  // Leaving out a column may have freed space for the columns that were cut.
+  // A dropped column may have freed space for the columns that were cut.
   for (const [column, width] of widths.entries()) {
     const free = Math.max(0, maxWidth - total());
     if (column >= firstCut) widths[column] = Math.min(fullWidths[column] ?? 0, width + free);
@@ -76,7 +80,7 @@ function fitWidths(fullWidths: number[], maxWidth: number, firstCut: number): nu
   return widths;
 }
 
-/** The first cell of each row, and the others below it, a line each with their header. */
+/** Each row as a list: its first cell, followed by a line for each other cell with its header. */
 function formatRecords([heads = [], ...rows]: string[][], maxWidth: number): string {
   const labels = heads.slice(1);
   const labelWidth = Math.max(...labels.map(widthOf));

@@ -1,7 +1,7 @@
 import { lowerThreadPriority } from "../agents/priority.ts";
 import { serveCalls, threadData } from "../jobs/thread.ts";
 
-/** A thread of the service: grades sessions or writes exports, as it was started. */
+/** The main function of a thread of the service. The thread grades sessions or writes exports, depending on how it was started. */
 export async function runThread(): Promise<void> {
   lowerThreadPriority();
   const data = threadData<{ work: "grade"; file: string } | { work: "export"; file: string; baseUrl: string }>();

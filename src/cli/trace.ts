@@ -58,7 +58,7 @@ function toEventType(word: string): EventType {
 /** Pause between two connections. */
 const pauseMs = 1_000;
 
-/** The events of a run and its states: until it ends with `follow`, otherwise those so far. Resumes after a lost connection. */
+/** The events and states of a run so far. With `follow`, it continues until the run ends. Resumes after a lost connection. */
 async function* streamRun(
   api: Api,
   runId: string,
@@ -81,14 +81,14 @@ async function* streamRun(
       }
       if (!follow) return;
     } catch (error) {
-      // The next request says what is wrong, or resumes.
+      // If the connection was lost, the next request resumes or reports the problem.
       if (!(error instanceof Error)) throw error;
     }
     await Bun.sleep(pauseMs);
   }
 }
 
-/** A narrower terminal has no room for times. */
+/** In a narrower terminal, there is no space for times. */
 const minColumnsForTime = 60;
 
 /** `12  3.2 s  tool_call  fetch_page · https://…`, as wide as the terminal at most. */

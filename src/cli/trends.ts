@@ -48,7 +48,7 @@ export function addTrends(program: Command, useApi: UseApi): void {
 }
 
 const dayLength = "2026-11-16".length;
-/** Of evaluations, there may be several a day. */
+/** Evaluations need the time of day, because there may be several a day. */
 const minuteLength = "2026-11-16 09:30".length;
 
 const toRows = ({ points, scope, timeZone }: Trends): string[][] =>

@@ -9,11 +9,11 @@ import { count } from "../grading/text.ts";
 type Diagnosis =
   /** The agent never called its model through evald. `printed`: the text with which it ended; null: none. */
   | { kind: "no_model_call"; printed: string | null }
-  /** It called paths that belong to no known protocol. */
+  /** The agent called paths that belong to no known protocol. */
   | { kind: "unknown_path"; paths: string[] }
-  /** Its requests did not contain the task. */
+  /** The requests of the agent did not contain the task. */
   | { kind: "no_task"; channel: ReturnType<typeof taskChannelOf> }
-  /** Its requests offered no tools. */
+  /** The requests of the agent offered no tools. */
   | { kind: "no_tools" }
   /** The session ended before the step. */
   | { kind: "not_reached" }
@@ -23,27 +23,27 @@ type Diagnosis =
   | { kind: "unknown_tools"; tools: Record<string, ToolName> }
   | { kind: "no_result"; tool: string }
   | { kind: "failed_call"; tool: string; message: string }
-  /** The output of a command that exits with 3 doesn't show that, or not in a known way. */
+  /** The output of a command that exits with 3 doesn't show the exit code, or shows it in an unknown way. */
   | { kind: "no_exit_code"; tool: string; output: string }
   | { kind: "no_page_request"; tool: string }
-  /** The tool ended, but nothing was written. */
+  /** The tool call ended, but no file was written. */
   | { kind: "no_file"; tool: string; output: string }
   | { kind: "other_answer"; text: string | null }
   | { kind: "unreadable_output"; text: string }
-  /** It was refused other hosts. */
+  /** Requests of the agent to other hosts were refused. */
   | { kind: "refused_hosts"; hosts: string[] }
-  /** It asks for a login. */
+  /** The agent asks for a login. */
   | { kind: "login"; text: string };
 
-/** What an agent was asked to do. `detail` null: its events don't show it; `diagnosis` says why. */
+/** A step that an agent was asked to do. `detail` is null if its events don't show the step. Then `diagnosis` says why. */
 export type Step = { name: string; detail: string | null; diagnosis: Diagnosis | null };
 
 type ToolCall = Extract<SessionEvent, { type: "tool_call" }>;
 type ToolResult = Extract<SessionEvent, { type: "tool_result" }>;
-/** A call for a step, as the agent reported it. */
+/** A tool call for a step, as the agent reported it. */
 type RecordedCall = { call: ToolCall; result: ToolResult | null };
 
-/** `host`: that of the page. `failureReason`: why the session failed; null if it didn't. */
+/** `host`: the host of the page. `failureReason`: why the session failed; null if it didn't fail. */
 export type Trial = {
   events: SessionEvent[];
   requests: readonly TrialRequest[];
@@ -60,7 +60,7 @@ const toolSteps: Record<ToolStep, { mark: string; tool: ToolName }> = {
   file: { mark: "hello.txt", tool: "write_file" },
 };
 
-/** What the events of a trial show of each step. */
+/** Each step, with what the events of a trial show of it. */
 export function findSteps(trial: Trial): Step[] {
   const usages = trial.events.filter((event) => event.type === "usage");
   const steps = (Object.keys(toolSteps) as ToolStep[]).map((step) => findToolStep(trial, step));
@@ -112,7 +112,7 @@ function diagnoseStep(trial: Trial, step: ToolStep, recorded: RecordedCall | nul
 const hasWritten = ({ events }: Trial): boolean =>
   events.some((event) => event.type === "milestone" && event.name === "workspace_changed" && event.detail.files !== 0);
 
-/** Whether a result says that the command failed. Some agents never show the exit code. */
+/** Whether a result says that the command failed. Some agents never show the exit code itself. */
 const showsFailure = ({ ok, output }: ToolResult): boolean =>
   output.exitCode === 3 || (typeof output.exitCode !== "number" && ok === false);
 
@@ -121,7 +121,7 @@ function noModelCall({ events, failureReason }: Trial): Diagnosis {
   return { kind: "no_model_call", printed: failureReason ?? end?.reason ?? null };
 }
 
-/** What keeps an agent from calling any tool. */
+/** The problem that keeps an agent from calling any tool. */
 function findObstacle({ requests, preset }: Trial): Diagnosis | null {
   const modelRequests = requests.filter(({ isKnownPath }) => isKnownPath);
   if (modelRequests.length === 0)
@@ -137,14 +137,15 @@ function findCall({ events }: Trial, mark: string): RecordedCall | null {
   return { call, result: result?.type === "tool_result" ? result : null };
 }
 
-/** The tools that evald doesn't know, by the agent's own name for them, with what they do. */
+/** The tools that evald doesn't know: the agent's own name for each tool, with evald's name for it. */
 function findUnknownTools(trial: Trial): Record<string, ToolName> {
   const knownTools: string[] = Object.values(toolSteps).map(({ tool }) => tool);
   const steps = Object.values(toolSteps).flatMap(({ mark, tool }) => {
     const name = findCall(trial, mark)?.call.tool;
     return name === undefined || knownTools.includes(name) ? [] : [[name, tool] as const];
   });
-  // Agents may fetch pages or write files with commands too. The first step with a tool says what it is: of equal keys, the last one wins.
+  // Agents may also fetch pages or write files with commands. The first step that used a tool decides what the tool does. The list is reversed
+  // because the last of equal keys wins.
   return Object.fromEntries(steps.reverse());
 }
 
@@ -153,7 +154,7 @@ const findPageRequest = ({ events, host }: Trial) =>
     .filter((event) => event.type === "http")
     .find(({ method, url }) => method !== "CONNECT" && new URL(url).hostname === host);
 
-/** The answer of the last step: a message, or what the session ended with. */
+/** The step of the final answer: a message, or the reason why the session ended. */
 function findAnswer(trial: Trial): Step {
   const name = "answer";
   const texts = trial.events.filter(({ type }) => type !== "error").flatMap(textsOf);
@@ -169,14 +170,14 @@ function diagnoseAnswer(trial: Trial): Diagnosis {
   return { kind: "other_answer", text: end?.reason.slice(0, 300) ?? null };
 }
 
-/** What an agent or its program says with an event. */
+/** The texts that an agent or its program printed with an event. */
 function textsOf(event: SessionEvent): string[] {
   if (event.type === "message") return [event.text];
   if (event.type === "end") return [event.reason];
   return event.type === "error" ? [event.message] : [];
 }
 
-/** What else was wrong with a session. */
+/** Other problems of a session. */
 export function findProblems({ events, failureReason, host }: Trial): Diagnosis[] {
   const problems: Diagnosis[] = [];
   const texts = events.flatMap(textsOf);
@@ -194,7 +195,7 @@ export function findProblems({ events, failureReason, host }: Trial): Diagnosis[
   return problems;
 }
 
-/** How programs ask for a login. */
+/** Phrases with which programs ask for a login. */
 const loginPhrases = [
   "log ?in",
   "not logged in",
@@ -206,7 +207,7 @@ const loginPhrases = [
 ];
 const asksForLogin = new RegExp(`\\b(?:${loginPhrases.join("|")})\\b`, "i");
 
-/** What a person changes in the agent's entry, in sentences. */
+/** What a person should change in the agent's entry, in sentences. */
 export function explain(diagnosis: Diagnosis, { stream, providers }: Preset): string {
   const [provider = "openai"] = Object.keys(providers);
   switch (diagnosis.kind) {
@@ -255,7 +256,7 @@ export function explain(diagnosis: Diagnosis, { stream, providers }: Preset): st
 
 const channelNames = { protocol: "ACP", stdin: "stdin", argument: "{prompt}", file: "{promptFile}" };
 
-/** What a program printed instead of working. Frames and colors of a terminal say nothing. */
+/** What a program printed instead of working. Frames and colors of a terminal are removed, because they have no meaning. */
 function explainPrinted(printed: string | null): string {
   const text = Bun.stripANSI(printed ?? "")
     .replace(/[\u2500-\u259f]+/g, " ")
@@ -267,10 +268,10 @@ function explainPrinted(printed: string | null): string {
 
 const quote = (text: string): string => JSON.stringify(text.trim().replace(/\s+/g, " ").slice(0, 400));
 
-/** The exit code in an output, but not that of the command `exit 3` itself. */
+/** The exit code in an output. The 3 in the command `exit 3` itself doesn't count. */
 const exitCode = /(?<!exit )\b3\b/;
 
-/** Suggests the pattern of the line with the 3, if there is one, or of the text before the output of the command. */
+/** Suggests a pattern for the line with the 3. If no line has one, it suggests a pattern for the text before the output of the command. */
 function explainExitCode({ tool, output }: Extract<Diagnosis, { kind: "no_exit_code" }>): string {
   const line = output.split("\n").findLast((each) => exitCode.test(each));
   if (line !== undefined) {

@@ -17,7 +17,7 @@ import { findProblems, findSteps } from "./trial-diagnosis.ts";
 
 type TriedAgent = { id: string; agent: Agent; preset: Preset; model?: string };
 
-/** Models that the agents know, so that they offer their usual tools. */
+/** Models that the agents know. For an unknown model, an agent may offer other tools. */
 const models: Record<ModelProvider, string> = {
   anthropic: "claude-opus-4-8",
   openai: "gpt-5.6-sol",
@@ -25,13 +25,13 @@ const models: Record<ModelProvider, string> = {
   "openai-compatible": "qwen3-coder-plus",
 };
 const host = "docs.evald.test";
-/** A program that does nothing most likely waits for a person. */
+/** A program that does nothing for this long is most likely waiting for a person. */
 const limits = { idleSeconds: 120 };
 const key = "trial-key-of-no-value";
-/** Long enough for programs that look for the main text of a page. */
+/** Long enough for programs that extract the main text of a page. */
 const page = `<!doctype html><title>Trial</title><main><article><h1>Trial page</h1><p>The word of the day is heron.</p>${"<p>A heron is a bird with long legs that stands still at the edge of the water, waits for a fish to come near, and then catches it with its long bill.</p>".repeat(8)}</article></main>`;
 
-/** Runs an agent against a scripted model and one page on this machine, and says what its events show of each step, and what is wrong. */
+/** Runs an agent against a scripted model and one page on this machine. Returns what its events show of each step, and the problems. */
 export async function tryAgent(config: Config, { id, agent, preset, model }: TriedAgent) {
   const provider = Object.keys(preset.providers)[0] as ModelProvider;
   const site = Bun.serve({
@@ -88,7 +88,7 @@ export function describeEvent(event: AgentEvent): string {
   return `${type}  ${what}`;
 }
 
-/** The type of an event, and what it is about. */
+/** The type of an event, and its subject. */
 export function summarizeEvent(event: AgentEvent): { type: string; what: string } {
   return { type: event.type.padEnd(12), what: contentOf(event).slice(0, 160).replace(/\s+/g, " ") };
 }

@@ -3,7 +3,7 @@ import { version } from "../../package.json" with { type: "json" };
 import { findInstallation } from "./installation.ts";
 import { print, say, toJson } from "./terminal.ts";
 
-/** Adds `upgrade`: prints the command that upgrades this installation. It replaces nothing itself. */
+/** Adds `upgrade`, which prints the command that upgrades this installation. It changes nothing itself. */
 export function addUpgrade(program: Command): void {
   program
     .command("upgrade")

@@ -13,7 +13,7 @@ import { count } from "../grading/text.ts";
 import { createCommandLog } from "../log.ts";
 import { exits, print, say, toJson } from "./terminal.ts";
 
-/** Adds `verify`: proves that the reports in an export are what an instance exported, and follow from their sessions. */
+/** Adds `verify`, which proves that an instance exported the reports in a file, and that the reports follow from their sessions. */
 export function addVerify(program: Command, configOf: () => Config): void {
   program
     .command("verify <file>")
@@ -37,7 +37,7 @@ export function addVerify(program: Command, configOf: () => Config): void {
     });
 }
 
-/** Verifies a file in a database of its own, which is deleted afterward. */
+/** Verifies a file in a temporary database, which is deleted afterward. */
 function verify(config: Config, file: string, key: string | null): Verification {
   const folder = mkdtempSync(join(tmpdir(), "evald-verify-"));
   try {

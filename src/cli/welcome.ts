@@ -16,9 +16,9 @@ import { countPlantedMistakes, describeMistakes, examplePrompt, exampleProviderN
 import { failureText, print, say } from "./terminal.ts";
 
 /**
- * On the first start: creates an example organization with an API key, and runs an example prompt against the docs of a
- * made-up product that this service serves. Prints the key to stdout, once, and everything else to stderr. `ownUrl`, where
- * the service listens, replaces its public URL in this run, since the proxy in front of it may not be up yet.
+ * On the first start, creates an example organization with an API key, and runs an example prompt against the docs of a made-up product, which this
+ * service serves. Prints the key to stdout, once, and everything else to stderr. `ownUrl`: where the service listens. It replaces the public URL in
+ * this run, because the proxy in front of the service may not be ready yet.
  */
 export async function welcome(service: Service, ownUrl: string): Promise<void> {
   const example = createExample(service, ownUrl);
@@ -56,13 +56,13 @@ Running an example prompt on the docs of a made-up product…
 `);
 }
 
-/** The option with which other commands find this data directory; nothing if they do without. */
+/** The option that other commands need to find this data directory; empty if they find it without an option. */
 const dataOption = ({ dataDir }: Config): string =>
   resolve(dataDir) === resolve("data") ? "" : ` --data ${resolve(dataDir)}`;
 
 /**
- * Creates everything in one transaction, and prints the key as its last step, so that a stored organization always had its key shown. If the
- * process ends before the commit, the printed key is void, and the next start is a first start again.
+ * Creates everything in one transaction, and prints the key as the last step. So the key of a stored organization has always been shown. If the
+ * process ends before the commit, the printed key is invalid, and the next start counts as the first one again.
  */
 function createExample({ ctx }: Service, ownUrl: string): { org: OrgId; runId: string } | null {
   return transaction(ctx.db, (tx) => {

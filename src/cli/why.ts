@@ -32,7 +32,7 @@ export function addWhy(program: Command, useApi: UseApi): void {
 
 function toText(explanation: ScoreChangeExplanation): string {
   const { prompt, kind, agent, model, delta, low, high, since, before, after, pages } = explanation;
-  // A change without an interval, or with one of no width, is exact.
+  // A change is exact if it has no interval, or an interval of width zero.
   const isExact = low === null || high === null || low === high;
   const interval = isExact ? "" : ` (95% CI ${signedPoints(low)} to ${signedPoints(high)})`;
   const title = `${prompt.title} ${kind === "score_fell" ? "fell" : "rose"} from ${before.mean.toFixed(1)} to ${after.mean.toFixed(1)}`;

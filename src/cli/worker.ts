@@ -49,21 +49,21 @@ async function runWorker(config: Config, { agents, standby, goneMs }: ServeOverr
     throw new ConfigError(
       "No model gateway is given. Set EVALD_GATEWAY_URL, or use --gateway, to the public URL of the service with /gateway.",
     );
-  // Loaded only here: most commands need no Redis.
+  // Loaded only here, because most commands need no Redis.
   const { openWorker } = await import("../places/worker.ts");
   const log = createLog(config, redisSecrets(config.workers));
-  // A worker has no data directory: workspaces are in the temporary folder.
+  // A worker has no data directory, so workspaces are in the temporary folder.
   const workspaces = null;
   const executor = createLocalExecutor(agents, Date.now, workspaces, operatorHosts);
   await sweepWorkspaces(workspaces);
   joinServiceGroup();
-  // Prepares what the first session would otherwise wait for.
+  // Prepares everything that the first session would otherwise wait for.
   standby?.start(executor, slots);
   executor.prepare();
   const worker = await openWorker({ url, gatewayUrl, version, slots, labels, agents, executor, log, goneMs });
   let isStopping = false;
   const stop = async ({ drainMs, code }: { drainMs: number; code: number }) => {
-    // A second signal stops immediately, with the code of shells for Ctrl-C.
+    // A second signal stops immediately, with the exit code that shells use for Ctrl-C.
     if (isStopping) process.exit(130);
     isStopping = true;
     await worker.stop(drainMs);

@@ -7,8 +7,8 @@ import { withData } from "./data-directory.ts";
 import { print, say, table, toJson } from "./terminal.ts";
 
 /**
- * Adds `workers add`, `credentials` and `revoke`, which need the data directory, and `list`, `drain` and `remove`, which need access to Redis.
- * `add` checks Redis, if it can be reached.
+ * Adds the commands about workers. `workers add`, `credentials` and `revoke` need the data directory. `list`, `drain` and `remove` need access to
+ * Redis. `add` also checks the Redis server, if it can be reached.
  */
 export function addWorkers(program: Command, configOf: () => Config): void {
   const workers = program.command("workers").description("Manage the workers of a service");
@@ -64,9 +64,12 @@ export function addWorkers(program: Command, configOf: () => Config): void {
       );
 }
 
-/** Throws a ConfigError if the Redis server creates no users. One that can't be reached is only reported, because the service creates them later. */
+/**
+ * Throws ConfigError if users can't be created on the Redis server. A server that can't be reached is only reported, because the service creates the
+ * users later.
+ */
 async function checkUsersAllowed(url: string): Promise<void> {
-  // Loaded only here: most commands need no Redis.
+  // Loaded only here, because most commands need no Redis.
   const { withRedis } = await import("../places/control.ts");
   const { canCreateUsers } = await import("../places/redis-users.ts");
   const isAllowed = await withRedis(url, canCreateUsers).catch((error) => {
@@ -81,7 +84,7 @@ async function checkUsersAllowed(url: string): Promise<void> {
 }
 
 async function printWorkers(url: string, json: boolean): Promise<void> {
-  // Loaded only here: most commands need no Redis.
+  // Loaded only here, because most commands need no Redis.
   const { readWorkerList, withRedis } = await import("../places/control.ts");
   const list = (await withRedis(url, readWorkerList)).map((each) => toWorker(each, Date.now()));
   const rows = list.map(({ id, name, state, version, runIds, slots, agents, labels, lastSeenAt }) => [
