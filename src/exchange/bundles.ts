@@ -7,7 +7,7 @@ import type { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import { type Line, linesOf } from "./lines.ts";
 import { columnsOf, findReservedField, isPartOfRun, keyOf, labelOf, type RowType, rowTypes } from "./rows.ts";
 
-/** Limit of a run with its events, stored in one transaction. An agent may report up to 64 MiB per attempt, over a few attempts. */
+/** Limit of a run with its events, which are stored in one transaction. An agent may report up to 64 MiB per attempt, over a few attempts. */
 const maxBundleBytes = 512 * 1024 * 1024;
 
 export type ImportedRow = Line["row"];
@@ -83,12 +83,12 @@ function keysOf({ type, row }: Line): unknown[] {
   if (type === "organization") return ["settings"];
   const columns = uniqueColumns[type];
   if (columns) return columns.map((name) => row[name]);
-  // The file doesn't name the organization, which the key of some tables begins with.
+  // The file doesn't name the organization, although the key of some tables begins with it.
   const composite = keyOf(type).filter(([name]) => name !== "orgId");
   return composite.length > 0 ? [composite.map(([name]) => row[name]).join(" ")] : [row.id];
 }
 
-/** The columns that refer to earlier rows, and the type of those. */
+/** The columns that refer to earlier rows, each with the type of those rows. */
 const references: Record<string, RowType> = {
   promptId: "prompt",
   targetProviderId: "provider",
@@ -127,7 +127,7 @@ const hasHashOfGrade: Condition = ({ hash, grade }) => hash === (grade as Stored
 
 const hasScoreOrNotice: Condition = ({ score, nullNotice }) => (score === null) !== (nullNotice === null);
 
-/** What the schema of a row can't say, and the problem of a row that doesn't meet it. */
+/** Conditions that the schema of a row can't express, each with the problem of a row that doesn't meet it. */
 const conditions: [type: RowType, isMet: Condition, problem: string][] = [
   ["archive", isArchiveIntact, "bytes and digest must match the data"],
   ["artifact", isImageIfWebp, "data must be a WebP image"],
@@ -152,7 +152,7 @@ const conditions: [type: RowType, isMet: Condition, problem: string][] = [
   ["scheduled_evaluation", ({ outcome }) => outcome !== "waiting", "a waiting evaluation cannot be imported"],
 ];
 
-/** Checks what the schema of a row can't, such as its references to earlier rows. Throws bad_request with the line number. */
+/** Checks what the schema of a row can't express, such as its references to earlier rows. Throws bad_request with the line number. */
 function checkRow(line: Line, keys: Set<string>): void {
   const { type, row } = line;
   for (const [rowType, id] of referencesOf(line))
@@ -189,7 +189,7 @@ function checkPrompt(line: Line): void {
     throw invalidLine(line, "templateVars must match the variables in text and endGoal");
 }
 
-/** `fields`: those that a run or regrade has exactly if it failed. */
+/** `fields`: the fields that a run or regrade has if, and only if, it failed. */
 function checkFailure(line: Line, fields: string[]): void {
   const { type, row } = line;
   const isFailure = ["failed", "superseded", "cancelled"].includes(String(row.status));

@@ -5,12 +5,12 @@ import { streamOrg } from "./export.ts";
 import type { ExportPieces } from "./export-thread.ts";
 import { type ExportFilter, mediaOf } from "./schema.ts";
 
-/** Exports of one organization in progress. One to a slow client holds up to a few MiB, a large archive even more. */
+/** How many exports of one organization may be in progress. Each export to a slow client holds up to a few MiB, and more with a large archive. */
 const maxPerOrg = 10;
 
 const entranceOf = perContext(() => limitPerOrg(maxPerOrg, "exports"));
 
-/** An export as a file that is streamed. Throws bad_request, not_found, and rate_limited while the organization has ten of them. */
+/** Streams an export as a file. Throws bad_request and not_found, and rate_limited while ten exports of the organization are in progress. */
 export async function downloadExport(ctx: Context, org: OrgId, filter: ExportFilter): Promise<Response> {
   const { type, ending } = mediaOf[filter.format ?? "jsonl"];
   const disposition = `attachment; filename="evald-export.${ending}"`;
@@ -28,8 +28,8 @@ export async function downloadExport(ctx: Context, org: OrgId, filter: ExportFil
 }
 
 /**
- * Reads on only as the client consumes, so a slow client uses no memory and a disconnected one stops the export. `onEnd` is called when
- * the export has ended.
+ * Reads on only when the client consumes, so a slow client uses no memory and a disconnected client stops the export. `onEnd` is called when the
+ * export has ended.
  */
 function toStream(
   pieces: ExportPieces,
@@ -42,7 +42,7 @@ function toStream(
       async pull(controller) {
         try {
           let next: Uint8Array | null;
-          // An empty piece only lets other work be done in between.
+          // An empty piece only lets other work run in between.
           do next = await pieces.next();
           while (next?.length === 0 && !isGone);
           if (isGone) return;

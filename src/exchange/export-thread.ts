@@ -6,11 +6,11 @@ import { createThread, hasThreads } from "../jobs/thread.ts";
 import { createLog } from "../log.ts";
 import { type ExportOrder, writeExport } from "./writer.ts";
 
-/** Size of a piece of a file, and the time after which a smaller one is returned. */
+/** Maximum size of a piece of a file, and the time after which a smaller piece is returned. */
 const pieceLimits = { chars: 256 * 1024, ms: 100 };
 /** Pieces are smaller in the service's own thread, so that other requests are answered in between. */
 const pieceLimitsHere = { chars: 64 * 1024, ms: 10 };
-/** A piece takes milliseconds; one with a large archive takes longer. */
+/** A piece takes milliseconds. A piece with a large archive takes longer. */
 const timeoutMs = 120_000;
 
 /** What the thread does next with the export `id`. */
@@ -34,8 +34,8 @@ const exportThreadOf = perContext(({ db, baseUrl }) => {
 });
 
 /**
- * Exports in one thread with a database connection of its own, so that no export delays a request. Exports that are read at the same time take
- * turns. A piece is made when the last one was taken, so a slow reader uses no memory.
+ * Exports run in one thread with its own database connection, so that no export delays a request. Exports that are read at the same time take turns.
+ * A piece is made when the previous one was taken, so a slow reader uses no memory.
  */
 export function streamExport(ctx: Context, order: ExportOrder): ExportPieces {
   if (!hasThreads()) return exportHere(ctx, order);
@@ -88,13 +88,13 @@ function readPiece(texts: Iterator<string>, { chars, ms }: typeof pieceLimits): 
   return new TextEncoder().encode(text);
 }
 
-/** In the thread of exports: what handles its calls. */
+/** In the thread of exports: returns the function that handles its calls. */
 export function createExportHandler(
   { file, baseUrl }: ThreadData,
   now: () => number,
 ): (message: ThreadMessage) => Uint8Array | null {
   const log = createLog({ logLevel: "silent", logFormat: "json" });
-  // The order has everything that an export needs of the settings.
+  // The order contains all settings that an export needs.
   const config = readConfig({});
   const ctx = createContext({ db: openReader(file), config, log, agents: {}, baseUrl: () => baseUrl, now });
   const openExports = new Map<number, Generator<string>>();

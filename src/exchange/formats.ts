@@ -21,7 +21,7 @@ import { inSpan, type Span } from "./reading.ts";
 
 const pageRows = 200;
 
-/** The lowest score that passes, and the scope that it must have. */
+/** The lowest score that passes, and the scope that the score must have. */
 export type SuccessBar = { minScore: number; scope: Scope };
 
 /** The reports of an export as CSV, with a heading and one row each. */
@@ -31,7 +31,10 @@ export function* exportCsv(ctx: Context, span: Span): Generator<string> {
     if (report !== null) yield toCsv(csvColumns.map(([, toCell]) => toCell({ report, ...others })));
 }
 
-/** One test suite per prompt, one case per run, without archived reports. A missed goal or a score below the bar is a failure; a missing report or score, or a score of another scope, is an error. */
+/**
+ * One test suite per prompt and one case per run. Archived reports are left out. A missed goal or a score below the bar is a failure. A missing
+ * report, a missing score or a score of another scope is an error.
+ */
 export function* exportJunit(ctx: Context, span: Span, bar: SuccessBar | null): Generator<string> {
   yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="evald">\n';
   const whereNotArchived = or(isNull(reports.status), ne(reports.status, "archived"));
@@ -44,7 +47,7 @@ export function* exportJunit(ctx: Context, span: Span, bar: SuccessBar | null): 
     const problem = problemOf(run, report, bar);
     if (problem?.kind === "error") suite.errors++;
     if (problem?.kind === "failure") suite.failures++;
-    // Nothing to send yet, but other work may be done in between.
+    // There is nothing to send yet, but other work may run in between.
     yield "";
   }
   for (const [promptId, { tests, errors, failures }] of [...suites].sort(([a], [b]) => (a < b ? -1 : 1))) {

@@ -15,7 +15,7 @@ import { type Bundle, bundlesOf, type ImportedRow, toSettings } from "./bundles.
 import { type Line, readHeader } from "./lines.ts";
 import { columnsOf, isPartOfRun, keyOf, labelOf, type RowType, rowTypes, shapes } from "./rows.ts";
 
-/** Rows per transaction. A running service waits only milliseconds for one. */
+/** Rows per transaction. A running service waits only milliseconds for one transaction. */
 const batchRows = 500;
 
 /** `check`: only validate the file. `isPaused`: imported prompts don't run on their schedule until someone resumes them. */
@@ -24,12 +24,12 @@ export type ImportOptions = { check?: boolean; isPaused?: boolean };
 /** Counts of imported rows by type, or with `check` of rows that would be imported; the CLI prints them as JSON. */
 type ImportResult = {
   rows: Partial<Record<RowType, number>>;
-  /** Rows that the organization already has. */
+  /** How many of the rows the organization already has. */
   there: number;
-  /** Imported prompts whose schedule runs here, and those with a schedule that were paused. */
+  /** How many imported prompts run on their schedule here, and how many with a schedule were paused. */
   scheduled: number;
   paused: number;
-  /** Settings that the organization keeps, although the file has others: only an organization without prompts gets them. */
+  /** Settings in which the file differs, but which the organization keeps. Only an organization without prompts gets the settings of a file. */
   keptSettings: string[];
   /** What the file does not contain, in words. */
   omitted: string[];
@@ -57,7 +57,7 @@ export function importFile(ctx: Context, org: OrgId, file: string, options: Impo
   return imported;
 }
 
-/** Passes each bundle that the organization does not have yet to `store`. Throws conflict if schedules would run at other times. */
+/** Passes each bundle to `store` that the organization does not have yet. Throws conflict if schedules would run at other times. */
 function importBundles(
   { db }: Context,
   org: OrgId,
@@ -119,11 +119,11 @@ function isStored(db: Db, org: OrgId, { lineNumber, type, row }: Line): boolean 
   const key = keyOf(type);
   if (key.length > 0 && !isPartOfRun(type)) {
     const where = key.map(([, { name }]) => `"${name}" = ?`).join(" and ");
-    // The organization, a part of each such key, is not in the file.
+    // The key includes the organization, which is not in the file.
     const values = key.map(([name]) => row[name] ?? org) as string[];
     return db.$client.query(`select 1 from ${table} where ${where}`).get(...values) !== null;
   }
-  // A part of a run that has no ID is there if the run is, which comes first in its bundle.
+  // A part without an ID exists if its run exists. The run comes first in its bundle.
   if (!typesWithId.has(type)) return false;
   const ownerBy = (column: "id" | "slug", value: string) =>
     db.$client.query<{ org: string }, [string]>(`select org_id org from ${table} where ${column} = ?`).get(value)?.org;
@@ -165,7 +165,7 @@ function storeBundles(ctx: Context, org: OrgId, bundles: Bundle[], { isPaused = 
   }
 }
 
-/** The columns of an imported row, with the values that this instance gives the others. */
+/** The columns of an imported row. Columns that the file doesn't have get this instance's values. */
 function toColumns(org: OrgId, type: RowType, row: ImportedRow): Record<string, unknown> {
   const columns = columnsOf(type).map(([name, { default: value }]) => [name, row[name] ?? value ?? null]);
   const { omittedColumns = [], withheldColumns = {} } = shapes[type];
@@ -173,7 +173,7 @@ function toColumns(org: OrgId, type: RowType, row: ImportedRow): Record<string, 
   return { ...Object.fromEntries([...columns, ...others]), orgId: org };
 }
 
-/** What decides when an imported prompt runs next. */
+/** The columns that decide when an imported prompt runs next. */
 function toScheduleState(ctx: Context, org: OrgId, row: ImportedRow, isPaused: boolean) {
   if (isPaused && isScheduled(row)) return { status: "paused", nextEvaluationAt: null };
   const { id, status, frequency } = row as unknown as typeof prompts.$inferSelect;

@@ -12,9 +12,9 @@ import type { Checksum, Signature } from "./signature.ts";
 const maxLineBytes = 8 * 1024 * 1024;
 
 type Row = Record<string, unknown> & { id: string };
-/** What the first line says. `timeZone`: of its schedules; null: unknown. `omitted`: what is not in the file, in words. */
+/** The content of the first line. `timeZone`: the time zone of the schedules; null: unknown. `omitted`: what is not in the file, in words. */
 export type Header = { timeZone: string | null; omitted: string[] };
-/** A row in a line of an export. `bytes`: the length of the line, of which nearly every character is one byte. */
+/** A row in a line of an export. `bytes`: the length of the line. Nearly every character is one byte. */
 export type Line = { lineNumber: number; type: RowType; row: Row; bytes: number };
 
 const checks = new Map<RowType, TypeCheck<TSchema>>();
@@ -24,7 +24,7 @@ function checkOf(type: RowType): TypeCheck<TSchema> {
   return check;
 }
 
-/** Reads the first line of a file. Throws bad_request if it isn't that of an export. */
+/** Reads the first line of a file. Throws bad_request if it isn't the first line of an export. */
 export function readHeader(file: string): Header {
   const [first] = textLinesOf(file).take(1);
   // If the file is truncated here, reading its rows says so.
@@ -35,8 +35,8 @@ export function readHeader(file: string): Header {
 export type Envelope = { header: string; checksum: Checksum; signature: Signature | null };
 
 /**
- * Yields the rows of a file, each validated against its schema, and returns what encloses them. Throws bad_request for a file that is not an
- * export, damaged or truncated.
+ * Yields the rows of a file, each validated against its schema. Returns the first and last line. Throws bad_request for a file that is not an export,
+ * damaged or truncated.
  */
 export function* linesOf(file: string): Generator<Line, Envelope> {
   const hash = createHash("sha256");

@@ -9,7 +9,10 @@ import { proposalSets } from "../db/tables/proposals.ts";
 import { pageTexts, sessionPages } from "../db/tables/runs.ts";
 import { fieldTraffic } from "../db/tables/traffic.ts";
 
-/** The tables of an organization that no export contains, by what they hold. All others are exported, or derived from exported ones. */
+/**
+ * The tables of an organization that no export contains, each under a name for what it holds. All other tables are exported or derived from exported
+ * ones.
+ */
 export const omittedTables: Record<string, SQLiteTable> = {
   "API keys": apiKeys,
   "model keys": modelKeys,

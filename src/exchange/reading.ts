@@ -32,7 +32,7 @@ import { spending, spendingDetails } from "../db/tables/spending.ts";
 import { listedPages } from "../db/tables/trends.ts";
 import { isPartOfRun, keyOf, type RowType, rowTypes, shapes, typesOfOrg } from "./rows.ts";
 
-/** An archive may have 5 MiB, an event 32 KiB. An export holds a page in memory for as long as its client takes to read it. */
+/** The number of rows per page. An archive may have 5 MiB and an event 32 KiB, and an export holds a page in memory until its client has read it. */
 const pageRowsByType: Partial<Record<RowType, number>> = { archive: 1, event: 16 };
 const pageRowsOf = (type: RowType): number => pageRowsByType[type] ?? 200;
 
@@ -40,10 +40,10 @@ const pageRowsOf = (type: RowType): number => pageRowsByType[type] ?? 200;
 export type Span = {
   org: OrgId;
   promptId: string | null;
-  /** Runs with an ID from this one on, and before the next. */
+  /** Runs with an ID from `fromId` on and before `toId`. */
   fromId: string;
   toId: string;
-  /** For rows without such an ID, the same as times; null: without this limit. */
+  /** The same limits as times, for rows without such an ID; null: without this limit. */
   sinceMs: number | null;
   untilMs: number | null;
   /** When the export started, epoch ms. */
@@ -77,10 +77,10 @@ function* paged(type: RowType, read: (last: StoredRow) => StoredRow[], start: St
   }
 }
 
-/** The IDs of the evaluations of a gate's further prompts; empty in place of a base that a prompt doesn't have. */
+/** The IDs of the evaluations of a gate's further prompts. If a prompt has no base, its ID is empty. */
 const evaluationsOfOthers = sql`(select coalesce(side.value, '') from json_each(${gates.others}) target, json_each(target.value) side where side.key in ('headRequestId', 'baseRequestId'))`;
 
-/** In an export of one prompt, only the rows that it refers to; otherwise all of them (undefined). */
+/** In an export of one prompt, selects only the rows that the prompt refers to. undefined: all rows. */
 function usedBy(db: Db, id: SQLiteColumn, reference: SQLiteColumn | SQL, { promptId }: Span): SQL | undefined {
   if (promptId === null) return;
   return inArray(
@@ -113,7 +113,7 @@ const within = (column: SQLiteColumn, { sinceMs, untilMs, endedBy }: Span) =>
     untilMs === null ? undefined : lt(column, untilMs),
   );
 
-/** Which rows of a table are exported; undefined: all of the organization. */
+/** Selects the rows of a table that are exported; undefined: all rows of the organization. */
 function filterOf(db: Db, type: RowType, span: Span): SQL | undefined {
   const { promptId, fromId, toId, endedBy } = span;
   if (promptId !== null && typesOfOrg[type] !== undefined) return sql`false`;
@@ -267,7 +267,7 @@ export function* readRows(db: Db, span: Span): Generator<ExportedRow> {
     const events = eventsAfter(db);
     yield* paged("event", ({ attempt, seq }) => events.all({ id, attempt, seq }), { attempt: -1, seq: -1 });
     yield* artifactsOf(db, id);
-    // In one transaction, so that the report and its parts belong together.
+    // One transaction, so that the report and its parts match.
     yield* db.$client.transaction(() =>
       reportOf(db, id).flatMap(([type, report]): ExportedRow[] => [
         [type, report],

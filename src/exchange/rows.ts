@@ -49,7 +49,7 @@ const base64 = shape("^[A-Za-z0-9+/]+={0,2}$", "base64");
 const base64Chars = (bytes: number): number => 4 * Math.ceil(bytes / 3);
 const slug = shape("^[a-z0-9]+(-[a-z0-9]+)*-[0-9a-f]{8}$", "the slug of a report");
 const preconditions = Type.Array(Type.String({ maxLength: 3000 }));
-/** The service's own fields of an event, which those of its type (`data`) must not override. */
+/** The service's own fields of an event. The fields of the event's type (`data`) must not override them. */
 const reservedFields = ["seq", "at", "tMs", "type", "source"];
 const data = Type.Object({}, { additionalProperties: true });
 // A grade contains no field that depends on other reports.
@@ -107,9 +107,9 @@ const isFinal = (status: string) => status !== "pending" && status !== "running"
 
 type ExportShape = {
   table: SQLiteTable;
-  /** Columns that belong to this instance, besides the owner: schedule state, request secrets. */
+  /** Columns that belong to this instance, in addition to the owner: schedule state and request secrets. */
   omittedColumns?: readonly string[];
-  /** Columns that an export never contains, in words: secrets and email addresses. */
+  /** Columns that an export never contains, with their names in words: secrets and email addresses. */
   withheldColumns?: Record<string, string>;
   /** Stricter schemas for columns than their table type. */
   columnSchemas?: Record<string, TSchema>;
@@ -227,7 +227,7 @@ const typedShapes = {
   budget: { table: budgets },
   audit_entry: {
     table: auditEntries,
-    // People have other IDs than UUIDs, and an entry keeps what was current when it was made.
+    // The IDs of people are not UUIDs. An entry keeps what was current when it was made.
     columnSchemas: {
       actorId: Type.String({ maxLength: 100 }),
       targetId: Type.String({ maxLength: 500 }),
@@ -311,7 +311,7 @@ export const isPartOfRun = (type: RowType): boolean => rowTypes.indexOf(type) > 
 
 const auditLogWords = "audit log";
 
-/** The types, with their words, that belong to the organization and to no prompt: they are not in the export of a prompt. */
+/** The types that belong to the organization and to no prompt, with their words. The export of a prompt leaves them out. */
 export const typesOfOrg: Partial<Record<RowType, string>> = {
   organization: "settings of the organization",
   suite: "suites",
@@ -326,7 +326,7 @@ export const typesOfOrg: Partial<Record<RowType, string>> = {
   audit_entry: auditLogWords,
 };
 
-/** What an export does not contain, in words. `hasAuditLog`: whether it was asked for the audit log, too. */
+/** What an export does not contain, in words. `hasAuditLog`: whether the audit log was requested too. */
 export function omissionsOf(isOfPrompt: boolean, hasAuditLog: boolean): string[] {
   const withheld = rowTypes.flatMap((type) => Object.values(shapes[type].withheldColumns ?? {}));
   const ofOrg = Object.values(typesOfOrg).filter((words) => words !== auditLogWords);
@@ -341,7 +341,7 @@ export function columnsOf(type: RowType): [name: string, column: Column][] {
   return Object.entries(getTableColumns(table)).filter(([name]) => !without.includes(name));
 }
 
-/** The columns of a primary key of several columns, in the order of the table; empty: the key is one column. */
+/** The columns of a primary key that has several; empty: the key is one column. In the order of the table. */
 export function keyOf(type: RowType): [name: string, column: Column][] {
   const { table } = shapes[type];
   const key: Column[] = getTableConfig(table).primaryKeys[0]?.columns ?? [];

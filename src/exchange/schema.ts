@@ -6,7 +6,7 @@ import { Moment, OneOf, Score } from "../schema.ts";
 export const exportFormats = ["jsonl", "csv", "junit", "markdown"] as const;
 export type ExportFormat = (typeof exportFormats)[number];
 
-/** The media type of each, and how its file ends. */
+/** The media type and the file ending of each format. */
 export const mediaOf: Record<ExportFormat, { type: string; ending: string }> = {
   jsonl: { type: "application/x-ndjson", ending: "jsonl" },
   csv: { type: "text/csv; charset=utf-8", ending: "csv" },

@@ -1,6 +1,6 @@
 import { createPrivateKey, createPublicKey, hkdfSync, type KeyObject, sign, verify } from "node:crypto";
 
-/** What the last line of an export says about the lines above it. */
+/** What the last line of an export states about the lines above it. */
 export type Checksum = { rows: number; sha256: string };
 /** Who signed an export. `publicKey`: as `toKeyText` writes it. `signature`: base64. */
 export type Signature = { publicKey: string; signature: string };
@@ -40,7 +40,7 @@ export function isSignatureValid({ publicKey, signature }: Signature, header: st
   if (!isPublicKey(publicKey)) return false;
   const key = Buffer.concat([publicHead, Buffer.from(publicKey.slice(keyPrefix.length), "base64")]);
   const signatureBytes = Buffer.from(signature, "base64");
-  // The last character of base64 has bits that decoding ignores: without this, it could be changed.
+  // The last character of base64 has bits that decoding ignores. Without this check, it could be changed.
   if (signatureBytes.toString("base64") !== signature) return false;
   try {
     return verify(
@@ -50,7 +50,7 @@ export function isSignatureValid({ publicKey, signature }: Signature, header: st
       signatureBytes,
     );
   } catch {
-    // The bytes are no point of the curve.
+    // The bytes are not a point of the curve.
     return false;
   }
 }

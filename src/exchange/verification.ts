@@ -19,15 +19,15 @@ import { isSignatureValid } from "./signature.ts";
 export type SignatureState = "valid" | "invalid" | "missing" | "other_key";
 
 /**
- * What grading a report again gives. `no_session`: its events were deleted; `unknown_methodology`: its weights are not known here;
- * `unreadable`: its events can't be graded.
+ * The result of grading a report again. `no_session`: its events were deleted. `unknown_methodology`: its weights are not known here. `unreadable`:
+ * its events can't be graded.
  */
 type GradeState = "equal" | "different" | "no_session" | "unknown_methodology" | "unreadable";
 
-/** One grading of a report. `fields`: those of the grade that differ. */
+/** One grading of a report. `fields`: the fields of the grade that differ. */
 type VerifiedGrading = { slug: string; methodology: string; state: GradeState; fields: string[] };
 
-/** `publicKey`: of whoever signed the file; null: nobody. `evald`: the version that wrote it. */
+/** `publicKey`: the key of whoever signed the file; null: it isn't signed. `evald`: the version that wrote the file. */
 export type Verification = {
   evald: string;
   exportedAt: string;
@@ -37,8 +37,8 @@ export type Verification = {
 };
 
 /**
- * Checks the signature of an export, and grades every session in it again. `ctx`: of an empty database, into which the file is imported.
- * `expectedKey` null: any. Throws bad_request with the line number for a file that is damaged, truncated or not an export.
+ * Checks the signature of an export, and grades every session in it again. `ctx`: the context of an empty database, into which the file is imported.
+ * `expectedKey` null: any key is accepted. Throws bad_request with the line number for a file that is damaged, truncated or not an export.
  */
 export function verifyExport(ctx: Context, file: string, expectedKey: string | null): Verification {
   const envelope = readEnvelope(file);
@@ -57,11 +57,11 @@ export function verifyExport(ctx: Context, file: string, expectedKey: string | n
   };
 }
 
-/** Whether nothing in a verification contradicts the file. Sessions that were deleted can't. */
+/** Whether nothing in a verification contradicts the file. A session that was deleted can't contradict it. */
 export const isVerified = ({ signature, gradings }: Verification): boolean =>
   signature === "valid" && gradings.every(({ state }) => state === "equal" || state === "no_session");
 
-/** Checks all lines of an export. Returns what encloses its rows. */
+/** Checks all lines of an export. Returns its first and last line. */
 function readEnvelope(file: string): Envelope {
   const lines = linesOf(file);
   for (;;) {
@@ -83,7 +83,7 @@ function verifyGrading(ctx: Context, report: ReportRow, { grade, judging }: Grad
   if (events.length === 0) return result("no_session");
   const weights = methodologyOf(ctx.config.methodology, methodology);
   if (!weights) return result("unknown_methodology");
-  // A regrade that asked a judge has a judging of its own, in place of the one in the session.
+  // A regrade that asked a judge has its own judging events. They replace the judging in the session.
   const session = judging === null ? events : [...splitJudging(events).session, ...judging];
   const recomputed = gradeOrNull(() => gradeSession(session, weights));
   if (recomputed === null) return result("unreadable");
@@ -103,7 +103,7 @@ function gradeOrNull(grade: () => Grade): Grade | null {
   }
 }
 
-/** A grade without the IDs that it got when it was stored: friction points are named by their fingerprint. */
+/** A grade without the IDs that it got when it was stored. Fingerprints name its friction points instead. */
 function contentOfStored(grade: StoredGrade) {
   const fingerprints = new Map(grade.frictions.map(({ id, fingerprint }) => [id, fingerprint]));
   return {
@@ -123,7 +123,7 @@ const contentOf = (grade: Grade) => ({
 });
 
 function differingFields(stored: Record<string, unknown>, recomputed: Record<string, unknown>): string[] {
-  // As JSON, which is how they were stored.
+  // Compared as JSON, because the fields were stored as JSON.
   const plain = (value: unknown) => JSON.parse(JSON.stringify(value ?? null));
   return Object.keys(recomputed).filter((field) => !Bun.deepEquals(plain(stored[field]), plain(recomputed[field])));
 }

@@ -9,7 +9,7 @@ import { columnsOf, formatVersion, omissionsOf, rowTypes } from "./rows.ts";
 import type { ExportFormat } from "./schema.ts";
 import { signExport } from "./signature.ts";
 
-/** What to export, as plain data: everything about a request that its export needs. */
+/** What to export, as plain data. It contains everything about a request that its export needs. */
 export type ExportOrder = {
   format: ExportFormat;
   span: Span;
@@ -37,7 +37,7 @@ function* writeLines(
   ctx: Context,
   { span, organization, timeZone, secrets, secretKey }: ExportOrder,
 ): Generator<string> {
-  // As they are spelled within a text in JSON.
+  // The secrets as they appear in a text in JSON.
   const secretsInJson = secrets.map((secret) => JSON.stringify(secret).slice(1, -1));
   const exportedAt = toIso(span.endedBy);
   const omitted = omissionsOf(span.promptId !== null, span.hasAuditLog);
