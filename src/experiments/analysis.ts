@@ -21,7 +21,7 @@ import {
 } from "./contrast.ts";
 import { analyzeTriggering, type Triggering } from "./triggering.ts";
 
-/** `arms`: all arms in order, with or without the base. `seed`: of random draws. `isDeterministic`: repeats of a run never differ. */
+/** `arms`: all arms in order, with or without the base. `seed`: the seed of random draws. `isDeterministic`: repeats of a run never differ. */
 export type ExperimentDesign = { base: string; arms: string[]; seed: number; isDeterministic: boolean };
 
 /** What an arm changes on one prompt. `adjustedP` is corrected for the prompts of the arm, separately for score and success. */
@@ -29,7 +29,7 @@ type PromptContrast = { promptId: string; contrast: Contrast };
 
 type ExperimentVerdict = "better" | "worse" | "not_distinguishable" | "insufficient_data" | "not_comparable";
 
-/** One arm compared with the base, by all runs that were assigned to it, whether or not they used its treatment. */
+/** One arm compared with the base. All runs that were assigned to the arm count, whether or not they used its treatment. */
 export type ArmContrast = {
   arm: string;
   /**
@@ -38,16 +38,16 @@ export type ArmContrast = {
    */
   overall: Contrast;
   prompts: PromptContrast[];
-  /** Of the runs that used the treatment. These may be the easier ones, so it isn't causal. */
+  /** The change in the runs that used the treatment. These runs may be the easier ones, so the change isn't causal. */
   usedOnly: Effect | null;
   verdict: ExperimentVerdict;
   /** What changed significantly. */
   causes: ("score" | "success")[];
   /** Whether the interval of the score lies within 5 points of 0. */
   withinThreshold: boolean;
-  /** Runs per prompt and arm that would show a change of 5 points in 4 of 5 experiments; null: a verdict exists, or 1,000 are too few. */
+  /** How many runs per prompt and arm would show a change of 5 points in 4 of 5 experiments. null: a verdict exists, or 1,000 are too few. */
   runsForVerdict: number | null;
-  /** The same for the number of prompts, with as many repeats as now; null also with fewer than six prompts. */
+  /** How many prompts would show it, with as many repeats as now. null also with fewer than six prompts. */
   promptsForVerdict: number | null;
   /** Excluded runs of both sides. */
   contaminated: number;
@@ -61,14 +61,14 @@ export type ExperimentAnalysis = {
   triggering: Triggering[];
   /** Prompts that every arm always passes, or every arm always fails. */
   uninformative: string[];
-  /** The level of all verdicts together. */
+  /** The significance level of all verdicts together. */
   level: number;
 };
 
 const level = 0.05;
 
 /**
- * Compares each arm with the base. Scores, costs and times are compared within blocks (`testBlocks`), success within prompts
+ * Compares each arm with the base. Scores, costs and times are compared within blocks (`testBlocks`). Success is compared within prompts
  * (`stratifiedFisherTest`). Cost and time are compared on the logarithmic scale.
  */
 export function analyzeExperiment(design: ExperimentDesign, runs: ArmRun[]): ExperimentAnalysis {
@@ -76,7 +76,7 @@ export function analyzeExperiment(design: ExperimentDesign, runs: ArmRun[]): Exp
   const runsOf = (arm: string) => byArm.get(arm) ?? [];
   const names = design.arms.filter((arm) => arm !== design.base);
   const sidesOf = (name: string): Sides => ({ base: runsOf(design.base), arm: runsOf(name) });
-  // Each arm has a test of its score. It has one of success unless that can't become significant, as when all runs passed.
+  // Each arm has a test of its score. It also has a test of success, unless that can't become significant, as when all runs passed.
   const successStrata = names.map((arm) => strataOf(validOf(sidesOf(arm))));
   const successTests = successStrata.filter((strata) => stratifiedFisherTest(strata).smallest < level).length;
   const testLevel = level / Math.max(1, names.length + successTests);
@@ -95,7 +95,7 @@ export function analyzeExperiment(design: ExperimentDesign, runs: ArmRun[]): Exp
 }
 
 /**
- * The corrected p values of tests that are made together, by test. One that can't be significant on its own can't be a false alarm either, so the
+ * The corrected p values of tests that are made together, by test. A test that can't be significant on its own can't be a false alarm either. So the
  * others aren't corrected for it, and its own p becomes 1.
  */
 function adjust(tests: (Tested | null)[]): Map<Tested, number> {
@@ -182,7 +182,7 @@ function listPrompts({ base, arm }: Sides, options: TestOptions): PromptContrast
   }));
 }
 
-/** The change of the runs that used the treatment; null: none did, or it is unknown. */
+/** The change in the runs that used the treatment. null: no run used it, or it is unknown. */
 function usedOnlyOf(sides: Sides): Effect | null {
   const { base, arm } = validOf(sides);
   const users = arm.filter(({ used }) => used === true);

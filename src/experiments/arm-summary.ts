@@ -3,8 +3,9 @@ import { blockInterval } from "../stats/randomized-blocks.ts";
 import { type ArmRun, isValid, type RunCount, shareOf } from "./contrast.ts";
 
 /**
- * The runs of an arm. `n`: those that are not excluded. `meanScore`: of the prompts' means, with its 95 % interval. `successes`: of `judged`
- * runs, with Wilson's 95 % interval. `used`: runs that used the treatment, of those for which it is known.
+ * The runs of an arm. `n`: the number of runs that are not excluded. `meanScore`: the mean of the prompts' means, with its 95 % interval.
+ * `successes`: how many of `judged` runs succeeded, with Wilson's 95 % interval. `used`: how many runs used the treatment, of the runs for which it
+ * is known.
  */
 export type ArmSummary = {
   arm: string;

@@ -21,15 +21,19 @@ export type ArmRun = LabeledRun & {
 export type Effect = { delta: number; low: number | null; high: number | null; n: number };
 
 /**
- * A change of the mean score in points. `p`: two-sided; null: exact, or without a test. `adjustedP`: see `ArmContrast` and `PromptContrast`.
- * `basis`: what was exchanged at random. "blocks": the result holds for these prompts; the others hold for prompts like these.
+ * A change of the mean score in points. `p`: two-sided; null: the change is exact, or there is no test. `adjustedP`: see `ArmContrast` and
+ * `PromptContrast`. `basis`: what was exchanged at random. With "blocks", the result holds for these prompts; otherwise it holds for prompts like
+ * these.
  */
 type ScoreChange = Effect & { p: number | null; adjustedP: number | null; basis: BlockTest["basis"] | null };
 
 /** `n` of `of` runs. */
 export type RunCount = { n: number; of: number };
 
-/** `base`, `arm`: runs that reached the goal, of those judged. `difference`: of the success rate, from -1 to 1, as the mean of the prompts. */
+/**
+ * `base`, `arm`: how many of the judged runs reached the goal. `difference`: the mean over the prompts of the difference in success rate, from -1 to
+ * 1.
+ */
 type SuccessChange = {
   base: RunCount;
   arm: RunCount;
@@ -40,10 +44,10 @@ type SuccessChange = {
   adjustedP: number | null;
 };
 
-/** How many times the base: the ratio of geometric means with its 95 % interval, over `n` pairs of runs. */
+/** How many times the value of the base: the ratio of geometric means with its 95 % interval, over `n` pairs of runs. */
 export type RatioChange = { ratio: number; low: number | null; high: number | null; p: number | null; n: number };
 
-/** What an arm changes. null: no runs of both sides tell. `exact`: runs of the agent don't differ, so neither tests nor intervals apply. */
+/** What an arm changes. null: the runs of both sides don't tell. `exact`: runs of the agent don't differ, so neither tests nor intervals apply. */
 export type Contrast = {
   score: ScoreChange | null;
   success: SuccessChange | null;
@@ -61,7 +65,7 @@ export type TestOptions = { testLevel: number; seed: number; exact: boolean };
 /** A test. `adjustedP`: null before its correction. `smallest`: the smallest p that this many runs can give. */
 export type Tested = { p: number | null; adjustedP: number | null; smallest: number };
 
-/** A contrast before its correction. `differences`: of the scores, by prompt and block. */
+/** A contrast before its correction. `differences`: the differences of the scores, by prompt and block. */
 export type TestedContrast = {
   score: (ScoreChange & Tested) | null;
   success: (SuccessChange & Tested) | null;
@@ -146,7 +150,7 @@ export const shareOf = (runs: ArmRun[]): Share => ({
 /** Equal repeats of a deterministic agent are one run. */
 const asOneRun = ({ k, n }: Share): Share => ({ k: k / n, n: 1 });
 
-/** The ratio of a number that is above 0, by the differences of its logarithms. */
+/** The ratio of a positive number between the sides, computed from the differences of its logarithms. */
 function ratioOf(
   sides: Sides,
   read: (run: ArmRun) => number | null,
@@ -159,14 +163,14 @@ function ratioOf(
   const differences = differencesOf(sides, logOf);
   if (differences.length === 0) return null;
   const n = differences.flat().length;
-  // Times differ even if scores never do, but a single repeat is no test.
+  // Times differ even if scores never do. But with a single repeat there is no test.
   if (exact) return { ratio: Math.exp(mean(differences.map(mean))), low: null, high: null, p: null, n };
   const { delta, p } = testBlocks(differences, testLevel, seed);
   const exp = (bound: number | null) => (bound === null ? null : Math.exp(bound));
   return { ratio: Math.exp(delta.value), low: exp(delta.low), high: exp(delta.high), p, n };
 }
 
-/** A contrast without what only its correction needs. */
+/** A contrast without the fields that only its correction needs. */
 export function toContrast({ score, success, cost, seconds }: TestedContrast, { exact }: TestOptions): Contrast {
   return { score: score && withoutSmallest(score), success: success && withoutSmallest(success), cost, seconds, exact };
 }

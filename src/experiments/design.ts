@@ -4,11 +4,11 @@ import type { Edits } from "../net/edits.ts";
 import { seeded, shuffled } from "../stats/random.ts";
 import { toReplacements } from "./page-edit.ts";
 
-/** One run to be: a prompt in an arm. */
+/** A run to request: a prompt in an arm. */
 export type Cell = { promptId: string; arm: string };
 
 /**
- * The order of the runs of one repeat: the blocks of the prompts at random, and within each block the arms at random, so that neither the time of
+ * The order of the runs of one repeat. The prompts' blocks are in random order, and so are the arms within each block, so that neither the time of
  * day nor a predecessor favors an arm. The same seed gives the same order.
  */
 export function orderOfRepeat(promptIds: string[], arms: string[], seed: number, repeat: number): Cell[] {
@@ -20,13 +20,13 @@ export function orderOfRepeat(promptIds: string[], arms: string[], seed: number,
 /** The arms that compare the base with itself. */
 export const equalArms: [Arm, Arm] = [{ name: "baseline" }, { name: "baseline again" }];
 
-/** The position of the first arm that changes the same as an earlier one; -1 if there is none. */
+/** The position of the first arm that makes the same changes as an earlier arm; -1: there is none. */
 export function findEqualArm(arms: readonly Arm[]): number {
   const contents = arms.map(({ name: _, ...changes }) => JSON.stringify(changes));
   return contents.findIndex((each, i) => contents.indexOf(each) !== i);
 }
 
-/** What presets need to know: each adds arms. */
+/** The input of presets. Each field adds arms. */
 export type PresetInput = {
   /** The prompt's skills and MCP servers are left out of the base. */
   bare?: boolean;
@@ -36,7 +36,7 @@ export type PresetInput = {
   withoutLlmsTxt?: string;
   /** URLs to hide, exact or with `*` at the end. */
   hidden?: string[];
-  /** Texts of pages and what stands in their place, as a person sees them. */
+  /** Texts of pages with their replacements, as a person sees them. */
   replacements?: Edits["replacements"];
   otherAgent?: string;
   otherModel?: string;
@@ -76,8 +76,8 @@ export function presetArms(input: PresetInput): Arm[] {
 }
 
 /**
- * Arms that each withhold one of the pages that runs of a prompt read most, with its Markdown version, to learn which pages carry success. The
- * pages where runs start are left out: without them, nothing works. `pages`: as in the docs map, most read first.
+ * Arms that each withhold one of the pages that runs of a prompt read most, with its Markdown version. They show which pages matter for success. The
+ * pages where runs start are not withheld, because nothing works without them. `pages`: as in the docs map, most read first.
  */
 export function withholdingArms(
   pages: readonly { url: string; found: Record<string, number> }[],

@@ -26,7 +26,7 @@ export function getExperimentRow({ db }: Context, org: OrgId, id: string): Exper
   return row;
 }
 
-/** Newest first. The analyses, which are large, stay in the database. */
+/** Newest first. The analyses stay in the database, because they are large. */
 export function listExperiments(ctx: Context, org: OrgId, { limit, offset }: Page): Paged<ExperimentSummary> {
   const { id, orgId, title, status, stopReason, everyWeeks, createdAt, completedAt, analysis } = experiments;
   const contrasts = sql<string>`(select json_group_array(json_object('arm', value ->> '$.arm', 'verdict', value ->> '$.verdict'))
@@ -94,7 +94,7 @@ export function getExperiment(ctx: Context, org: OrgId, experimentId: string): E
   };
 }
 
-/** Experiments that are searched for a comparison of the base with itself. */
+/** How many experiments are searched for a comparison of the base with itself. */
 const maxSearched = 200;
 
 /** The newest completed comparison of a prompt with itself; null if none of the last 200 experiments is one. */

@@ -10,7 +10,7 @@ import type { Experiment } from "./schema.ts";
 const maxPoints = 50;
 
 /**
- * How many runs of each arm met each friction point, the largest difference between two arms first. They are rates over runs, and not part of any
+ * How many runs of each arm met each friction point, the largest difference between two arms first. These are shares of runs, and not part of any
  * score.
  */
 export function frictionOf({ db }: Context, row: ExperimentRow): Experiment["friction"] {

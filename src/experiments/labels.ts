@@ -44,7 +44,7 @@ export function successText({ success }: ArmContrast["overall"]): string {
 export const ratioText = (change: RatioChange | null): string =>
   change === null ? "Unknown" : `×${change.ratio.toFixed(2)}${rangeText(change, (bound) => bound.toFixed(2))}`;
 
-/** What the verdict on an arm rests on, or what it lacks, in a sentence. */
+/** What the verdict on an arm is based on, or what is missing for a verdict, in a sentence. */
 export function reasonText(contrast: ArmContrast): string {
   const { verdict, overall, causes, withinThreshold } = contrast;
   if (verdict === "not_comparable")
@@ -61,7 +61,7 @@ export function reasonText(contrast: ArmContrast): string {
   return lackText(contrast);
 }
 
-/** What a verdict on an arm lacks, in sentences. */
+/** What is missing for a verdict on an arm, in sentences. */
 function lackText({ runsForVerdict, promptsForVerdict, failed }: ArmContrast): string {
   const sentences = [
     failed > 0 && `${count(failed, "run")} failed.`,
@@ -73,7 +73,7 @@ function lackText({ runsForVerdict, promptsForVerdict, failed }: ArmContrast): s
   return sentences.length === 0 ? "More runs are needed for a verdict." : sentences.join(" ");
 }
 
-/** That no run of an arm met its treatment, if this is known, and what to check. */
+/** Says that no run of an arm met its treatment, and what to check; null: a run did, or it is unknown. */
 export const unmetText = ({ arms }: Experiment["analysis"], name: string): string | null =>
   arms.some(({ arm, used }) => arm === name && used !== null && used.of > 0 && used.n === 0)
     ? "No run used what this arm changes, so the difference is due to chance. Check the URLs and texts of the arm."

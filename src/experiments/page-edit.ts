@@ -2,7 +2,7 @@ import type { Edits } from "../net/edits.ts";
 
 type Replacement = Edits["replacements"][number];
 
-/** What stands around the target of a link in HTML, Markdown and XML. */
+/** The texts before and after the target of a link in HTML, Markdown and XML. */
 const aroundLinks: readonly (readonly [before: string, after: string])[] = [
   ['"', '"'],
   ['"', "#"],
@@ -14,12 +14,12 @@ const aroundLinks: readonly (readonly [before: string, after: string])[] = [
   [": ", "\n"],
 ];
 
-/** What stands after a path or URL in a command, a sentence or code, where it may follow a host or a variable. */
+/** The texts that can follow a path or URL in a command, a sentence or code. There, a host or a variable may precede it. */
 const afterPaths: readonly string[] = [" ", "\n", "`", "'", '"', "?", "<", "\\"];
 
 /**
- * The replacements that make a change in the source of a page, of which only the text as an agent reads it is known. A URL or path is replaced as a
- * whole: in links absolute or relative, and in commands as it is. Any other text is replaced as it is, and escaped for HTML.
+ * The replacements that make a change in the source of a page. Only the page's text as an agent reads it is known. A URL or path is replaced as a
+ * whole: in links as an absolute or a relative target, and in commands as it is. Any other text is replaced as it is, and escaped for HTML.
  */
 export function toReplacements(url: string, find: string, replacement: string): Replacement[] {
   const pairs = isLinkTarget(find, replacement) ? linkPairs(url, find, replacement) : textPairs(find, replacement);

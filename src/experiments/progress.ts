@@ -62,7 +62,7 @@ async function advanceExperiment(ctx: Context, row: ExperimentRow): Promise<void
   if (status === "extended") ctx.signals.jobQueued.emit();
 }
 
-/** Notes what the session of each run that has newly ended shows of the treatments, which are what the arms change. */
+/** Notes which treatments each newly ended run met, by its session. A treatment is what an arm changes. */
 async function noteTreatments(ctx: Context, row: ExperimentRow): Promise<void> {
   const { orgId, arms } = row;
   const ended = ctx.db
@@ -94,7 +94,7 @@ function advance(ctx: Context, tx: Tx, row: ExperimentRow): "waiting" | "extende
   const repeats = countRepeats(tx, row);
   // All of its runs may have been deleted.
   const isDone = repeats >= row.repeats || of === 0;
-  // The next repeat costs about as much as those before it.
+  // The next repeat probably costs as much as the ones before it.
   const isOverBudget = row.budgetUsd !== null && (spentUsd * (repeats + 1)) / repeats > row.budgetUsd;
   const budgetReason = !isDone && isOverBudget ? "budget" : null;
   const stopReason = row.stopReason === "cancelled" ? "cancelled" : budgetReason;
@@ -129,8 +129,8 @@ const countRepeats = (tx: Tx, row: ExperimentRow): number =>
     .get()?.last ?? -1) + 1;
 
 /**
- * Cancels all unfinished runs of an experiment, which ends with the result of the others, and its repetition. `requester` is named in the failure
- * reason of the runs. Throws not_found, and conflict if it has ended and is not repeated.
+ * Cancels the repetition and all unfinished runs of an experiment, which ends with the result of its other runs. `requester` is named in the failure
+ * reason of the runs. Throws not_found, and conflict if the experiment has ended and is not repeated.
  */
 export async function cancelExperiment(ctx: Context, org: OrgId, id: string, requester: string): Promise<Experiment> {
   const row = getExperimentRow(ctx, org, id);
@@ -151,7 +151,7 @@ export async function cancelExperiment(ctx: Context, org: OrgId, id: string, req
   });
   const ids = unfinished.map((run) => run.id);
   await cancelRuns(ctx, org, ids, requester);
-  // The loop does the same if this process ends before.
+  // If this process ends before the next line, the loop advances the experiment after the restart.
   await advanceExperiment(ctx, getExperimentRow(ctx, org, row.id));
   return getExperiment(ctx, org, row.id);
 }

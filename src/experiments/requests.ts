@@ -18,13 +18,15 @@ import { getExperiment } from "./experiments.ts";
 import { type ExperimentRow, ofExperiment } from "./results.ts";
 import { type Experiment, type ExperimentEstimate, type ExperimentRequest, maxPrompts, maxRuns } from "./schema.ts";
 
-/** A request that was checked. `repeats`: 1 if no run varies. `triggering`: the prompts that should make agents use a skill or MCP server, and others. */
+/**
+ * A checked request. `repeats`: 1 if runs never vary. `triggering`: which prompts should make agents use a skill or MCP server, and which should not.
+ */
 type Design = { arms: Arm[]; promptIds: string[]; repeats: number; triggering: TriggerLabels | null };
 
 /**
- * Accepts an experiment with its first runs and resolves once it is on disk. The prompts are frozen: later runs repeat the first ones. Throws what
- * requesting a run throws, and bad_request for a hidden section that its page doesn't have, arms that can't be compared, or a budget below the usual
- * cost of one repeat.
+ * Accepts an experiment with its first runs, and resolves once it is on disk. The prompts are frozen: later runs repeat the first ones. Throws what
+ * requesting a run throws. Throws bad_request for a hidden section that its page doesn't have, for arms that can't be compared, and for a budget
+ * below the usual cost of one repeat.
  */
 export async function requestExperiment(
   ctx: Context,
@@ -82,7 +84,7 @@ function checkBudget(budgetUsd: number, { repeats, runs: total, usd }: Experimen
 export const estimateExperiment = (ctx: Context, org: OrgId, input: ExperimentRequest): ExperimentEstimate =>
   estimateDesign(ctx, org, toDesign(ctx, org, input));
 
-/** Throws bad_request that names the field. */
+/** Throws bad_request, which names the field. */
 function toDesign(ctx: Context, org: OrgId, input: ExperimentRequest): Design {
   const { arms, repeats = 5 } = input;
   const triggering = toTriggerLabels(ctx, org, input.triggering);
@@ -104,7 +106,10 @@ function toDesign(ctx: Context, org: OrgId, input: ExperimentRequest): Design {
   return { arms, promptIds: ids, repeats: usefulRepeats, triggering };
 }
 
-/** The IDs of the prompts that a request names, each once: by itself, by a tag, or by the labels of `triggering`. Throws bad_request and not_found. */
+/**
+ * The IDs of the prompts that a request names, without duplicates. It names them by ID, by a tag, or by the labels of `triggering`. Throws
+ * bad_request and not_found.
+ */
 function requestedIds(ctx: Context, org: OrgId, { promptIds, tag }: ExperimentRequest, labeledIds: string[] | null) {
   if (promptIds !== undefined && tag !== undefined) throw badRequest("Pass either promptIds or tag.");
   const ids = promptIds ?? (tag === undefined ? labeledIds : listTagged(ctx, org, "tag", tag));
@@ -112,7 +117,7 @@ function requestedIds(ctx: Context, org: OrgId, { promptIds, tag }: ExperimentRe
   return [...new Set(ids.map((id) => getPromptRow(ctx, org, id).id))];
 }
 
-/** The labels with the IDs of all prompts. Throws bad_request for a prompt with both labels, and if there is none. */
+/** The labels with the IDs of all prompts. Throws bad_request if a prompt has both labels or no prompt has one. */
 function toTriggerLabels(ctx: Context, org: OrgId, labels: ExperimentRequest["triggering"]): TriggerLabels | null {
   if (labels === undefined) return null;
   const idsOf = (field: "should" | "shouldNot"): string[] => {
@@ -130,7 +135,10 @@ function toTriggerLabels(ctx: Context, org: OrgId, labels: ExperimentRequest["tr
   return { of: labels.of ?? null, should, shouldNot };
 }
 
-/** The agent of a prompt in an arm, as a list of one. Throws bad_request if the prompt names several, and for an agent or model that can't be used. */
+/**
+ * The agent of a prompt in an arm, as a list of one. Throws bad_request if the prompt names several agents, and for an agent or model that can't be
+ * used.
+ */
 function agentOfArm(ctx: Context, org: OrgId, promptId: string, { agent, model }: Arm, i: number) {
   const agents = agentsForRun(ctx, org, getPromptRow(ctx, org, promptId), { agent, model });
   if (agents.length > 1)

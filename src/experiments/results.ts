@@ -24,7 +24,7 @@ export function progressOf(
   row: Pick<ExperimentRow, "id" | "orgId" | "status">,
 ): Experiment["progress"] {
   const requested = db.select({ n: count() }).from(experimentRuns).where(ofExperiment(row)).get()?.n ?? 0;
-  // To look at each run takes long, and those of an experiment that has completed have all ended.
+  // Looking at each run takes long. All runs of a completed experiment have ended.
   if (row.status === "completed") return { ended: requested, of: requested };
   const ended = db
     .select({ n: count(runs.completedAt) })
@@ -102,7 +102,7 @@ export function analyzeRuns(ctx: Context, row: ExperimentRow): ExperimentAnalysi
 export const areRuleBased = (ended: ExperimentRun[]): boolean =>
   ended.length > 0 && ended.every(({ agent }) => isRuleBased(agent));
 
-/** The runs, of which only the first repeat of a prompt in an arm by a rule-based agent keeps its success: the others are equal to it. */
+/** The runs with the success of a rule-based agent kept only in its first repeat of a prompt in an arm, because the other repeats are equal. */
 function withOneSuccess(ended: ExperimentRun[]): ExperimentRun[] {
   const judgedCells = new Set<string>();
   return ended.map((run) => {
@@ -117,7 +117,7 @@ function withOneSuccess(ended: ExperimentRun[]): ExperimentRun[] {
 /** Runs per side of a gate, by default. */
 export const gateRuns = 5;
 
-/** How often a gate finds a change where both arms are the same; null if they aren't. */
+/** How often a gate finds a change between two equal arms; null: the experiment has no equal arms. */
 export function falseAlarmsOf(ctx: Context, row: ExperimentRow): Experiment["falseAlarms"] {
   if (findEqualArm(row.arms) < 0) return null;
   const design = { runs: gateRuns, level: alpha };
@@ -125,7 +125,7 @@ export function falseAlarmsOf(ctx: Context, row: ExperimentRow): Experiment["fal
   return rounded({ runsPerSide: gateRuns, gates, alarms, rate, excessP, smallestChange });
 }
 
-/** The scores of both arms of each block, where both are the same. */
+/** For each block, the scores of both arms, if the arms are equal. */
 export function nullBlocksOf(ctx: Context, row: ExperimentRow): NullBlock[] {
   const [base, other] = row.arms.map(({ name }) => name);
   const scored = listEndedRuns(ctx, row).filter(({ excluded, score }) => excluded === null && score !== null);

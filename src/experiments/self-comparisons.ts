@@ -11,7 +11,7 @@ import { requestExperiment } from "./requests.ts";
 import { areRuleBased, type ExperimentRow, gateRuns, listEndedRuns, nullBlocksOf } from "./results.ts";
 
 const weekMs = 7 * 24 * 3600_000;
-/** Earlier comparisons of the same prompts that the newest one is held against. */
+/** How many earlier comparisons of the same prompts the newest one is compared with. */
 const maxEarlier = 5;
 
 /** Whether another experiment compares the base of the same prompts with itself. */
@@ -24,8 +24,8 @@ const ofSamePrompts = (row: ExperimentRow) =>
   );
 
 /**
- * Stores within a transaction whether a completed comparison of the base with itself shows that something drifted. Earlier ones of the same prompts
- * stop showing it.
+ * Stores within a transaction whether a completed comparison of the base with itself shows that something drifted. Earlier comparisons of the same
+ * prompts no longer show a drift.
  */
 export function noteDrift(ctx: Context, tx: Tx, row: ExperimentRow): void {
   if (findEqualArm(row.arms) < 0) return;
@@ -57,7 +57,7 @@ function findDrift(ctx: Context, row: ExperimentRow): ExperimentRow["drift"] {
   );
 }
 
-/** Requests the comparisons of the base with itself that are due again. Those of organizations whose schedules are paused wait. */
+/** Requests the comparisons of the base with itself that are due again. While an organization's schedules are paused, its comparisons wait. */
 export async function repeatDue(ctx: Context): Promise<void> {
   const due = ctx.db
     .select({ row: experiments })
@@ -75,7 +75,8 @@ export async function repeatDue(ctx: Context): Promise<void> {
   for (const { row } of due) {
     const { orgId, title, promptIds, arms, repeats, budgetUsd, templateArgs, everyWeeks } = row;
     const request = { title, promptIds, arms, repeats };
-    // From here on, the new experiment repeats. This comes before its request, so that a process that ends in between repeats nothing twice.
+    // From here on, the new experiment has the repetition. This is stored before the new experiment is requested, so that it is never repeated twice
+    // if the process ends in between.
     await ctx.commit((tx) => tx.update(experiments).set({ everyWeeks: null }).where(eq(experiments.id, row.id)).run());
     try {
       await requestExperiment(ctx, orgId as OrgId, {

@@ -5,15 +5,15 @@ import { contextOf } from "../grading/context.ts";
 import { milestonesOf } from "../grading/events.ts";
 import { meetsUrl } from "../net/edits.ts";
 
-/** URLs by which a session shows that it met the treatment of an arm: those of its MCP servers, with all paths below, and the arm's own. */
+/** URLs that show that a session met the treatment of an arm: the URLs of the arm's MCP servers, with all paths below, and the arm's own URLs. */
 const tracesOf = ({ markers = [], workspace }: Arm): string[] => [
   ...markers,
   ...mcpUrlsOf(workspace).flatMap((url) => [url, `${url.replace(/\/$/, "")}/*`]),
 ];
 
 /**
- * What a session shows of the treatments of its experiment, by the records of the gateway and the egress. What the agent says of itself does not
- * count.
+ * What a session shows of the treatments of its experiment. Only the records of the gateway and the egress count, and not what the agent says about
+ * itself.
  */
 export function treatmentOf(events: SessionEvent[], own: Arm, others: readonly Arm[]): Treatment {
   const traces = tracesOf(own);
@@ -36,7 +36,7 @@ function isOffered(events: SessionEvent[], { workspace = {} }: Arm): boolean | n
   });
 }
 
-/** Whether the agent requested, read or called what the arm changes; null: that leaves no trace, or nobody saw it. */
+/** Whether the agent requested, read or called what the arm changes; null: the change leaves no trace, or nobody saw it. */
 function isUsed(events: SessionEvent[], { markers = [], workspace = {}, edits }: Arm, triggered: Triggered | null) {
   const { skills, mcpServers = {} } = workspace;
   const hasEdits = edits !== undefined && edits.hidden.length + edits.replacements.length > 0;
@@ -57,8 +57,8 @@ const isEdited = ({ edit, phase }: Extract<SessionEvent, { type: "http" }>): boo
   edit !== undefined && phase !== "survey" && (edit.kind === "hidden" || (edit.replacements ?? []).length > 0);
 
 /**
- * The skills whose instructions the model received, and the MCP servers whose tools it called; null if the workspace has neither, or no request to
- * the model was seen. To connect to a server is no use of it. evald's own agent reads files and calls tools itself, so its calls are records too.
+ * The skills whose instructions the model received, and the MCP servers whose tools it called. null: the workspace has neither, or no request to the
+ * model was seen. Connecting to a server doesn't count as use. evald's own agent reads files and calls tools itself, so its calls are records too.
  */
 function triggeredOf(events: SessionEvent[]): Triggered | null {
   const workspace = milestonesOf(events, "workspace_prepared").at(-1)?.detail;
@@ -68,7 +68,7 @@ function triggeredOf(events: SessionEvent[]): Triggered | null {
     const { skills = [], mcpServers = [] } = contextOf(events) ?? {};
     return { skills: namesOfUsed(skills), mcpServers: namesOfUsed(mcpServers) };
   }
-  // Nothing shows that a skill with too short instructions was read.
+  // If the instructions of a skill are too short, nothing shows that the skill was read.
   if (workspace.skills.some(({ opening }) => opening === undefined)) return null;
   return {
     skills: milestonesOf(events, "skill_read").map(({ detail }) => detail.skill),

@@ -2,7 +2,7 @@
 import { type Cluster, clusteredWilson } from "../stats/clusters.ts";
 import type { Estimate } from "../stats/estimates.ts";
 
-/** A run of a labeled prompt. `triggered`: whether it used the skill or server; null: unknown, or it had none. */
+/** A run of a labeled prompt. `triggered`: whether it used the skill or server; null: unknown, or the run had neither. */
 export type LabeledRun = {
   promptId: string;
   arm: string;
@@ -13,9 +13,9 @@ export type LabeledRun = {
 };
 
 /**
- * The runs of an agent in an arm, by label and use. `precision`: of the runs with use, those that should have it. `recall`: of those that
- * should, the runs with use. `f1`: their harmonic mean. null: no run counts, or no prompt of the other label was run. `wrong`: prompts with at
- * least one wrong run, and how many of their runs used it.
+ * The runs of an agent in an arm, by label and use. `precision`: the share of runs with use that should have it. `recall`: the share of runs that
+ * should have use and have it. `f1`: the harmonic mean of both. null: no run counts, or no prompt of the other label was run. `wrong`: prompts with
+ * at least one wrong run, and how many of their runs used it.
  */
 export type Triggering = {
   arm: string;
@@ -78,8 +78,8 @@ function countsOf(runs: LabeledRun[]): Counts {
 }
 
 /**
- * F1 from the share of right uses among the runs that used it or should have, with its interval: F1 = 2J / (1 + J) rises with J. D. J. Hand, P.
- * Christen and N. Kirielle, Machine Learning 110 (2021) 451–456.
+ * F1 with its interval, computed from J, the share of right uses among the runs that used it or should have. F1 = 2J / (1 + J) rises with J. D. J.
+ * Hand, P. Christen and N. Kirielle, Machine Learning 110 (2021) 451–456.
  */
 function toF1({ value, low, high }: Estimate): Estimate {
   const f1 = (share: number | null) => (share === null ? null : (2 * share) / (1 + share));
