@@ -13,7 +13,7 @@ import type { FieldFilter, FieldFrictionChange, FieldFrictionDetail, FieldFricti
 
 type FieldFrictionRow = typeof fieldFriction.$inferSelect;
 
-/** Fingerprints of a row that published runs hit. */
+/** Those fingerprints of a row that published runs hit. */
 const hitFingerprints = sql`(select distinct hit.fingerprint from ${frictionLifecycles} hit
   where hit.org_id = ${fieldFriction.orgId} and hit.fingerprint in (select value from json_each(${fieldFriction.fingerprints})))`;
 

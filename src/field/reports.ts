@@ -11,9 +11,9 @@ import { createRedaction } from "../redaction/redaction.ts";
 import { httpUrl, toIso } from "../schema.ts";
 import type { FrictionReport, Received } from "./schema.ts";
 
-/** Friction kept per organization. */
+/** How many friction rows are kept per organization. */
 const maxFriction = 1000;
-/** Reports kept of each. */
+/** How many reports of each are kept. */
 export const maxReports = 20;
 
 type FieldFrictionRow = typeof fieldFriction.$inferSelect;
@@ -53,8 +53,8 @@ const toLocation = (where: string): string =>
   httpUrl(where.trim()) ? oneLine(normalizeUrl(where.trim()), 1000) : oneLine(where, 500);
 
 /**
- * The fingerprint of field friction, then those that friction of a run at the same location may have. Without a category, those of every
- * category. Numbers in a text that is not a URL don't matter.
+ * The fingerprint of field friction, followed by the fingerprints that a run's friction at the same location may have. Without a category, these are
+ * the fingerprints of every category. Numbers in a text that is not a URL don't matter.
  */
 function fingerprintsAt(location: string, category: FieldFrictionRow["category"] | undefined): string[] {
   if (!httpUrl(location)) return [fingerprint(category ?? "other", location.toLowerCase().replace(/\d+/g, "#"))];
@@ -133,7 +133,7 @@ function makeRoom(tx: Tx, org: OrgId): void {
     .run();
 }
 
-/** Adds a report to the friction with its fingerprint, which it may reopen, or creates it. Returns the ID. */
+/** Adds a report to the friction with its fingerprint, or creates that friction. The report may reopen it. Returns its ID. */
 function addToFriction(
   ctx: Context,
   tx: Tx,

@@ -21,7 +21,7 @@ import { reportSession } from "./sessions.ts";
 
 const fieldPath = "/api/v1/field-friction";
 const sessionPath = "/api/v1/field-sessions";
-/** The only REST paths to which keys for reporting can send. */
+/** The only REST paths to which a key for reporting can send requests. */
 export const reportPaths = [fieldPath, sessionPath];
 
 const fieldId = { params: Type.Object({ fieldId: PathId("ID of the field friction") }) };

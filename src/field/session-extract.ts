@@ -10,27 +10,27 @@ import { hidden, withoutPrivateText } from "./session-text.ts";
 /** What belongs to a product: URLs at or below `urls`, and programs, which are also names of MCP servers. */
 export type Product = { urls: readonly URL[]; programs: readonly string[] };
 
-/** What may leave the machine of a session, and how many calls it had. */
+/** What may leave the machine on which a session ran, and how many calls the session had. */
 type SessionExtract = { input: FieldSessionInput; calls: number };
 
 type Call = Extract<AgentEvent, { type: "tool_call" }>;
 type Result = Extract<AgentEvent, { type: "tool_result" }>;
-/** A call without its private values. `values`: what was left out. `isAlone`: nothing else could have written to its result. */
+/** A call without its private values. `values`: the texts that were left out. `isAlone`: nothing else could have written to its result. */
 type SafeCall = Pick<FieldSessionCall, "tool" | "input"> & { values: string[]; isAlone: boolean };
 
 const maxCalls = 500;
 const maxInputChars = 1000;
 const maxResultChars = 2000;
-/** Places where paths start with the owner, so that another path is somebody else's. */
+/** Hosts whose paths start with an owner. There, another path belongs to somebody else. */
 const sharedHosts = new Set(["github.com", "gitlab.com", "codeberg.org", "bitbucket.org", "npmjs.com", "pypi.org"]);
-/** Programs that start the one after them. */
+/** Programs that run the program named after them. */
 const runners = new Set(["npx", "bunx", "uvx", "pipx"]);
-/** Commands that write nothing, so that the result is that of the others. */
+/** Commands that write nothing, so that the result comes from the other commands. */
 const silentPrograms = new Set(["cd", "export", "set", "sleep", "true"]);
 
 /**
- * What may leave the machine: only calls of a session whose host or program is the product's. Of a command, the program, its subcommand, the names of
- * its options and URLs of the product stay; of a result, what a failure wrote, without what looks private.
+ * What may leave the machine. Only calls to a host or program of the product are kept. Of a command, the program, its subcommand, the names of its
+ * options and URLs of the product are kept. Of a result, what a failure wrote is kept, without what looks private.
  */
 export function extractSession({ agent, version, events }: StoredSession, product: Product): SessionExtract {
   const results = new Map(
@@ -46,7 +46,7 @@ export function extractSession({ agent, version, events }: StoredSession, produc
 
 function toSessionCall({ tool, input, values, isAlone }: SafeCall, result: Result | undefined, product: Product) {
   const output = text(result?.output.text) || text(result?.output.message);
-  // The exit code of curl is 0 for an error status too.
+  // The exit code of curl is 0 even for an error status.
   const isRefused = /^HTTP\/[\d.]+ [45]\d\d/m.test(output);
   const ok = isRefused ? false : (result?.ok ?? null);
   const publicText = () =>
@@ -66,7 +66,7 @@ function toSafeCall({ tool, input, ownName }: Call, product: Product): SafeCall 
     const url = toSafeUrl(text(input.url), product);
     return url === null ? null : { tool, input: url, values: queryOf(text(input.url)), isAlone: true };
   }
-  // Such as `mcp__acme__list_files`.
+  // For example `mcp__acme__list_files`.
   const name = ownName ?? tool;
   const server = /^mcp__(.+?)__/.exec(name)?.[1]?.toLowerCase();
   if (server === undefined || !product.programs.includes(server)) return null;
@@ -87,7 +87,10 @@ function toSafeCommand(line: string, product: Product): SafeCall | null {
   };
 }
 
-/** The program of a command, also of one that a runner starts, without its folder and version: `npx -y acme@2` is `acme`. */
+/**
+ * The name of a command's program without its folder and version. If a runner starts the program, it is the name of the program: for `npx -y acme@2`
+ * it is `acme`.
+ */
 function programOf([first = "", ...others]: string[]): string {
   const program = runners.has(first) ? (others.find((word) => !word.startsWith("-")) ?? "") : first;
   return program.replace(/^.*\//, "").replace(/(?<=.)@.*$/, "");
@@ -133,7 +136,7 @@ function isOfProduct(url: URL, { urls }: Product): boolean {
   return urls.some(({ hostname, pathname }) => {
     if (url.hostname !== hostname) return false;
     if (!sharedHosts.has(hostname.replace(/^www\./, ""))) return true;
-    // Such as `/acme/sdk`.
+    // For example `/acme/sdk`.
     const repository = pathname.split("/").slice(0, 3).join("/").toLowerCase();
     return `${url.pathname.toLowerCase()}/`.startsWith(`${repository}/`);
   });

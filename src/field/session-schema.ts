@@ -13,7 +13,7 @@ const FieldSessionCall = Type.Object(
 );
 export type FieldSessionCall = Static<typeof FieldSessionCall>;
 
-/** What is sent of a session of an agent in the field. */
+/** What is sent about a session of an agent in the field. */
 export const FieldSessionInput = Type.Object(
   {
     agent: Type.String({ minLength: 1, maxLength: 100, ...notBlank, description: "Name and version" }),

@@ -35,7 +35,7 @@ export function withoutPrivateText(text: string, values: readonly string[], isPu
       const url = URL.parse(match);
       return url !== null && isPublic(url) ? `${url.origin}${url.pathname}` : "[url]";
     });
-  // With a group in the pattern, every second part is a URL, which stays as it is.
+  // The pattern has a group, so every second part is a URL. URLs stay as they are here.
   const parts = withPublicUrls.split(new RegExp(`(${anyUrl.source})`, anyUrl.flags));
   return parts.map((part, i) => (i % 2 === 1 ? part : withoutPrivateWords(part, values, isPublic))).join("");
 }
@@ -52,7 +52,7 @@ function withoutPrivateWords(text: string, values: readonly string[], isPublic: 
     })
     .replace(longToken, redactedText)
     .replace(longNumber, "####");
-  // Values come last: one may be only a part of what a shape hides.
+  // Values come last, because a value may be only a part of a text that a shape hides.
   const longestFirst = [...new Set(values)].filter((value) => value.length >= 3).sort((a, b) => b.length - a.length);
   return longestFirst.reduce((rest, value) => rest.replaceAll(value, hidden), withoutShapes);
 }

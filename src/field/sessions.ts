@@ -5,12 +5,12 @@ import { countReport, storeReport } from "./reports.ts";
 import type { FrictionReport } from "./schema.ts";
 import type { FieldSessionCall, FieldSessionInput, ReceivedFieldSession } from "./session-schema.ts";
 
-/** Places that one session can report. */
+/** How many places one session can report. */
 const maxPlaces = 20;
 
 /**
- * Turns the failed calls of a session into reports of friction, one for each place and category. The session itself is not stored. Counts as one
- * report of the key. Throws rate_limited as `reportFriction` does.
+ * Turns the failed calls of a session into reports of friction, one for each place and category. The session itself is not stored. A session counts
+ * as one report of the key. Throws rate_limited as `reportFriction` does.
  */
 export function reportSession(
   ctx: Context,

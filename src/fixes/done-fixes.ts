@@ -53,9 +53,8 @@ export function countVerificationRuns(ctx: Context, org: OrgId, promptId: string
 }
 
 /**
- * Marks a recommended fix as done, by the fingerprint of one of its friction points, and requests as many runs as
- * the last evaluation had, to verify it. Throws not_found, conflict while it is being verified, and what requesting
- * an evaluation throws.
+ * Marks a recommended fix as done, by the fingerprint of one of its friction points. To verify it, requests as many runs as the last evaluation had.
+ * Throws not_found, conflict while the fix is being verified, and what requesting an evaluation throws.
  */
 export async function markFixDone(
   ctx: Context,
@@ -163,7 +162,7 @@ function recommendationOf(ctx: Context, reportId: string, fingerprint: string) {
   return { title: recommendation.title, fingerprints };
 }
 
-/** As many runs as the evaluation before had, and at least the prompt's `runsPerEval`. */
+/** As many runs as the evaluation before the fix had, and at least the prompt's `runsPerEval`. */
 const runsToVerify = (ctx: Context, org: OrgId, evalRequestId: string, runsPerEval: number | null): number =>
   Math.max(
     ctx.db

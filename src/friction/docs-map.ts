@@ -141,7 +141,7 @@ function computeDocsMap(
 
 const byPage = (a: { page: string }, b: { page: string }) => (a.page < b.page ? -1 : 1);
 
-/** What agents did with each page in some months, and in the row of `noPage` the number of runs. */
+/** What agents did with each page in some months. The row of `noPage` has the number of runs. */
 function pagesOf(
   db: Db,
   org: OrgId,
@@ -175,7 +175,7 @@ function pagesOf(
   return [...pages.values()];
 }
 
-/** Pages that were linked or listed since a moment, and by what. */
+/** Pages that were linked or listed since a moment, each with what linked or listed it. */
 function listedPagesOf(db: Db, org: OrgId, promptIds: string[], since: number) {
   const ofPrompt = prepared(
     db

@@ -73,7 +73,7 @@ export function toFix(ctx: Context, row: FixRow): Fix {
 export const fixRowsOf = (ctx: Context, org: OrgId, promptId: string): FixRow[] =>
   fixesOfPrompt(ctx.db).all({ org, promptId });
 
-/** The verification of each recommended fix of a prompt, by its fingerprints, since it was last marked done; null if it wasn't. */
+/** For each recommended fix of a prompt, by its fingerprints: the verification since it was last marked done; null: it wasn't marked done. */
 export function doneFixesOf(ctx: Context, org: OrgId, promptId: string, recommended: string[][]): FixState[] {
   const rows = fixRowsOf(ctx, org, promptId);
   return recommended.map((fingerprints) => {
@@ -114,7 +114,7 @@ function verdictOf(ctx: Context, row: FixRow, before: FixRun[], after: FixRun[])
   return reopenedBy(ctx, row, reportedRuns) ?? { status: "verified", reason };
 }
 
-/** Why runs after a fix that didn't hit a friction point don't prove that it is fixed; null if they do. */
+/** If runs after a fix didn't hit a friction point, why that doesn't prove that it is fixed; null: it does. */
 function findDoubt(fingerprint: string, before: FixRun[], after: FixRun[]): string | null {
   const point = before.flatMap(({ points }) => points).find((each) => each.fingerprint === fingerprint);
   const countReached = (side: FixRun[]) =>

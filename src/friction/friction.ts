@@ -29,7 +29,7 @@ type SortedFilter = FrictionFilter & { sort?: Sort<(typeof frictionColumns)[numb
 type PointRow = typeof frictionPoints.$inferSelect;
 type State = FrictionPoint["state"];
 
-/** The rows of one friction point, of which the first is the one to show. */
+/** The rows of one friction point. The first row is the one to show. */
 type PointRows = [ListedLifecycle, ...ListedLifecycle[]];
 
 type DismissalsByFingerprint = ReturnType<typeof activeDismissals>;
@@ -56,7 +56,7 @@ function lossOf(rows: ListedLifecycle[], name: Loss, digits: number): number | n
   return losses.length === 0 ? null : Number(losses.reduce((a, b) => a + b, 0).toFixed(digits));
 }
 
-/** The friction points of a report, worst first, each with its current status. In a draft, those without a published report are new. */
+/** The friction points of a report, worst first, each with its current status. In a draft, points without a published report are new. */
 export function frictionOfReport(
   ctx: Context,
   org: OrgId,
@@ -119,7 +119,7 @@ export function getFriction(ctx: Context, org: OrgId, fingerprint: string, scope
   };
 }
 
-/** Friction points without duplicates, each with its rows on the live docs, newest first; without any, with its newest row on a preview. */
+/** Friction points without duplicates. Each has its rows on the live docs, newest first. Without such rows, it has its newest row on a preview. */
 function lifecyclesByPoint(ctx: Context, org: OrgId, scope: Scope, fingerprint?: string): PointRows[] {
   const lifecycles = promptsWithin(ctx, org, scope).flatMap((prompt) =>
     fingerprint === undefined
@@ -201,7 +201,10 @@ const sortValues: Record<(typeof frictionColumns)[number], (point: Sortable) => 
 
 const sumOf = (rows: ListedLifecycle[], name: "met" | "reached") => rows.reduce((sum, row) => sum + row[name], 0);
 
-/** Over several prompts, the worst of their statuses. If it is new in one after it was fixed in another, it has regressed. */
+/**
+ * The status of a friction point over several prompts: the worst of their statuses. If it is new in one prompt after it was fixed in another, it has
+ * regressed.
+ */
 function stateOf(rows: PointRows): State {
   const states = rows.map((row) => row.state);
   if (states.includes("regressed")) return "regressed";

@@ -13,7 +13,7 @@ export type LifecycleRow = typeof frictionLifecycles.$inferSelect;
 export type LifecycleKey = { orgId: string; promptId: string; preview: string; fingerprint: string };
 export type PointRow = typeof frictionPoints.$inferSelect;
 
-/** A report, with everything that is counted of it. */
+/** A report with everything about it that is counted. */
 export type CountedReport = {
   report: typeof reports.$inferSelect;
   run: typeof runs.$inferSelect;
@@ -28,7 +28,7 @@ type DocsOfRun = { urlMap: Record<string, string>; editsDigest: string | null };
 export const isLive = ({ urlMap, editsDigest }: DocsOfRun): boolean =>
   Object.keys(urlMap).length === 0 && editsDigest === null;
 
-/** Identifies the docs that a run read: empty for the live ones. Friction is tracked for each preview by itself; for edited docs, it isn't tracked. */
+/** Identifies the docs that a run read; empty for the live docs. Friction is tracked separately for each preview, and not at all for edited docs. */
 export const previewOf = ({ urlMap, editsDigest }: DocsOfRun): string =>
   isLive({ urlMap, editsDigest })
     ? ""
@@ -37,7 +37,7 @@ export const previewOf = ({ urlMap, editsDigest }: DocsOfRun): string =>
         .digest("hex")
         .slice(0, 16);
 
-/** Identifies an agent with its model. Runs of others don't show what it would have met. */
+/** Identifies an agent with its model. Runs of other agents or models don't show what it would have met. */
 export const agentKey = ({ agent, model }: { agent: string; model: string | null }) => `${agent} ${model ?? ""}`;
 
 /** The agents that met a friction point: the part of `agentKey` before the model. */
@@ -69,7 +69,7 @@ const pointsOfReport = statement((db) =>
     .orderBy(asc(frictionPoints.position)),
 );
 
-/** What is counted of a report while it is published; null if it isn't, and for runs with edits, which count nowhere. */
+/** What is counted of a published report. null: the report isn't published, or its run has edits. Runs with edits count nowhere. */
 export function findCounted({ db }: Context, reportId: string): CountedReport | null {
   const row = publishedReport(db).get({ reportId });
   return row ? { ...row, points: pointsOfReport(db).all({ reportId }) } : null;
@@ -84,7 +84,7 @@ type CountedRun = {
   fingerprints: Set<string>;
 };
 
-/** Condition for the published reports of a prompt in its evaluations from one on. */
+/** The condition for the published reports of a prompt whose evaluation is a given one or a later one. */
 const isPublishedFrom = and(
   eq(evalRequests.orgId, bound("orgId")),
   eq(evalRequests.promptId, bound("promptId")),
@@ -137,7 +137,7 @@ export function listCountedRuns(
     });
 }
 
-/** The evaluations of a friction point. A run that didn't meet it counts only if its agent has met it by then. */
+/** The evaluations of a friction point. A run that didn't meet it counts only if the run's agent had met it by then. */
 export function toEvaluations(
   countedRuns: CountedRun[],
   { fingerprint, metBy, preconditions }: Pick<LifecycleRow, "fingerprint" | "metBy" | "preconditions">,

@@ -26,7 +26,7 @@ type AnnounceFriction = (
   point: PointRow,
 ) => void;
 
-/** What is counted of a report before and after a change, with one friction point of it. null: it isn't published. */
+/** What is counted of a report before and after a change, with one of its friction points. null: the report isn't published. */
 type Change = {
   before: CountedReport | null;
   after: CountedReport | null;
@@ -52,9 +52,9 @@ const deleteLifecycle = statement((db) =>
 );
 
 /**
- * Brings the lifecycles of a prompt up to date when a report starts or stops counting, or shows another grading. The history of each is computed
- * from the stored rows of the report's evaluation and later ones, so that it doesn't depend on the order in which reports arrive. `before` and
- * `after`: what was counted of the report, and what is now.
+ * Brings the lifecycles of a prompt up to date when a report starts or stops counting, or shows another grading. Each history is computed from the
+ * stored rows of the report's evaluation and of later ones, so it doesn't depend on the order in which reports arrive. `before` and `after`: what was
+ * counted of the report before the change, and what is counted now.
  */
 export function updateLifecycles(
   ctx: Context,
@@ -90,7 +90,10 @@ export function updateLifecycles(
       continue;
     }
     const evaluationsFrom = (id: string) => toEvaluations(runsFrom(id), { ...sightings, fingerprint });
-    /** The stored history with this change; null: the whole one has to be computed, as for a friction point elsewhere, which other runs meet. */
+    /**
+     * The stored history with this change. null: it has to be computed as a whole, because the point's preconditions changed and other runs meet it
+     * now.
+     */
     const updatedLife = (): History | null => {
       if (!row || !Bun.deepEquals(row.preconditions, sightings.preconditions)) return null;
       if (meetsAsBefore(change)) return row.life;
@@ -114,7 +117,7 @@ function storeLifecycle(tx: Tx, row: LifecycleRow): void {
     .run();
 }
 
-/** Whether a report has met a friction point before and after a change, in a session of the same kind: then its evaluation stays the same. */
+/** Whether a report has met a friction point both before and after a change, in a session of the same kind. Then its evaluation stays the same. */
 const meetsAsBefore = ({ before, after, pointBefore, pointAfter }: Change): boolean =>
   pointBefore !== undefined && pointAfter !== undefined && before?.exposure?.byRules === after?.exposure?.byRules;
 
@@ -127,13 +130,13 @@ function concerns(change: Change, row: LifecycleRow): boolean {
   return missOf(before, row) !== missOf(after, row);
 }
 
-/** How a report counts that doesn't contain a friction point: as a miss by rules or by a model; null: not at all. */
+/** How a report without a friction point counts for it: as a miss by rules or by a model; null: not at all. */
 function missOf(counted: CountedReport | null, row: LifecycleRow): "rules" | "model" | null {
   if (!counted?.exposure) return null;
   const { run, exposure } = counted;
   const agentMetSince = row.metBy[agentKey(run)];
   if (agentMetSince === undefined || agentMetSince > run.evalRequestId) return null;
-  // The last evaluation that counts is the one that fixed it: after that, only one that meets it again does.
+  // The last evaluation that counts is the one that fixed the point. After it, an evaluation counts only if it meets the point again.
   const isAfterFix = row.state === "fixed" && run.evalRequestId > (row.life.evaluations.at(-1)?.id ?? "");
   if (isAfterFix || !hasReached(exposure, row.preconditions)) return null;
   return exposure.byRules ? "rules" : "model";
@@ -189,6 +192,6 @@ function addSighting(before: Sightings | null, { at, run, point }: Sighting): Si
   };
 }
 
-/** The sum of the known values, in millionths, which add up to the same in any order; null if none is known. */
+/** The sum of the known values, or null if none is known. It is computed in millionths, so that the order of the values doesn't matter. */
 const addLoss = (sum: number | null, loss: number | null): number | null =>
   loss === null ? sum : (Math.round((sum ?? 0) * 1e6) + Math.round(loss * 1e6)) / 1e6;

@@ -14,7 +14,7 @@ export function monthOf(at: number, timeZone: string): number {
   return Date.UTC(year, month - 1, 1);
 }
 
-/** In place of a page in the row of a month that counts runs. */
+/** Stands in place of the page in the row that counts the runs of a month. */
 export const noPage = "";
 
 type Counts = Omit<typeof pageMonths.$inferInsert, "orgId" | "promptId" | "month" | "agent" | "page" | "url">;

@@ -3,7 +3,7 @@ import { bound, literal, statement } from "../db/prepared.ts";
 import { frictionLifecycles, frictionPoints } from "../db/tables/friction.ts";
 import { reports } from "../db/tables/reports.ts";
 
-/** Friction points on previews that are read per prompt: the newest. */
+/** How many of the newest friction points on previews are read per prompt. */
 const maxPreviews = 1000;
 
 const {

@@ -5,8 +5,8 @@ import { badRequest, notFound } from "../errors.ts";
 import type { Scope } from "./schema.ts";
 
 /**
- * The IDs of one prompt, of all prompts of a provider, or of all with `everything`. Query each ID separately: with a list, SQLite's planner
- * may choose a full table scan. Throws bad_request unless one of them is given, and not_found for an unknown ID.
+ * The IDs of one prompt, of all prompts of a provider, or of all prompts with `everything`. Query each ID separately, because SQLite's planner may
+ * choose a full table scan for a list. Throws bad_request unless one of the three is given, and not_found for an unknown ID.
  */
 export function promptsWithin({ db }: Context, org: OrgId, { promptId, providerId, everything }: Scope): string[] {
   const ids = { id: prompts.id };
