@@ -10,8 +10,8 @@ import type { Gate } from "./schema.ts";
 import { targetsOf } from "./targets.ts";
 
 /**
- * Cancels all unfinished runs of a gate, which then ends without a verdict. `requester` is named in the failure reason of the runs. Throws
- * not_found, and conflict if none is unfinished.
+ * Cancels all unfinished runs of a gate, which then ends without a verdict. `requester` is named in the failure reason of the runs. Throws not_found,
+ * and conflict if no run is unfinished.
  */
 export async function cancelGate(ctx: Context, org: OrgId, id: string, requester: string): Promise<Gate> {
   const whereGate = and(eq(gates.orgId, org), eq(gates.id, id.toLowerCase()));

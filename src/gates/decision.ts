@@ -9,7 +9,7 @@ import type { Gate } from "./schema.ts";
 
 /** The number of a side's runs that ended without a report, for whatever reason, and their most common cause. */
 type LostRuns = { n: number; reason: string | null };
-/** `done`: finished runs of the head. `scopes`: the scopes of the head's scores. `scope`: the one that the minimum score applies to. */
+/** `done`: finished runs of the head. `scopes`: the scopes of the head's scores. `scope`: the scope of the scores to which the minimum applies. */
 type GateFacts = {
   agent: string;
   head: EvalResult;
@@ -20,10 +20,7 @@ type GateFacts = {
   scope: Scope;
   lost: Record<"head" | "base", LostRuns>;
 };
-/**
- * `cause`: the part of the reason that the comparison doesn't tell; null: there is none. `hasTooFewUsableRuns`: more runs
- * would not help.
- */
+/** `cause`: the part of the reason that is not in the comparison; null: there is none. `hasTooFewUsableRuns`: more runs would not help. */
 type Decision = {
   status: Exclude<Gate["status"], "running">;
   reason: string;
@@ -32,8 +29,8 @@ type Decision = {
 };
 
 /**
- * The result of a gate. It fails only if the head regressed or is below the minimum score. It passes only if a
- * regression could have been detected: if too many runs failed, or there are too few, the result is an error.
+ * The result of a gate. It fails only if the head regressed or is below the minimum score. It passes only if a regression could have been detected.
+ * If too many runs failed or there are too few runs, the result is an error.
  */
 export function decide(facts: GateFacts): Decision {
   const { head, comparison, minScore, scope, lost, done } = facts;
@@ -75,9 +72,9 @@ function lossError(words: string, { reason }: LostRuns): Decision {
   return { status: "error", reason: cause, cause };
 }
 
-/** A decision that the comparison explains, and `causes` besides. */
+/** A decision whose reason is the comparison, and in addition `causes`. */
 function withComparison(status: Decision["status"], comparison: Comparison | null, causes: string[]): Decision {
-  // Without a comparison, nothing but the cause tells that there is none.
+  // If there is no comparison, only the cause can say so.
   const ownCauses = comparison ? causes : [...causes, "there is no base"];
   const result = comparison ? [`${humanize(comparison.verdict ?? "no_verdict")}: ${comparison.evidence.reason}`] : [];
   return { status, reason: [...ownCauses, ...result].join("; "), cause: ownCauses.join("; ") || null };
@@ -92,11 +89,11 @@ const scopeTexts: Record<Scope, string> = {
 
 const inconclusive: Comparison["verdict"][] = [null, "not_comparable", "insufficient_data"];
 
-/** Whether runs became significantly worse within their prompts, although the total over all prompts can't show it. */
+/** Whether runs became significantly worse within their prompts, although the result over all prompts isn't significant. */
 const isSplit = ({ evidence: { delta, p, withinP, level } }: Comparison): boolean =>
   delta !== null && p !== null && withinP !== null && p >= level && withinP < level && delta.value <= -threshold;
 
-/** New friction on the path to the goal, of medium severity or higher, that a rule-based agent found on the head; null: none. */
+/** New friction that a rule-based agent found on the head, on the path to the goal and of medium severity or higher; null: none. */
 function describeNewFriction(comparison: Comparison | null): string | null {
   const minSeverity = severities.indexOf("medium");
   const points =

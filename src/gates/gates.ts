@@ -27,8 +27,8 @@ import {
   targetsOf,
 } from "./targets.ts";
 
-// A gate compares a head with its base, whose runs alternate with those of the head, or with the baseline of its prompts, until there are
-// enough runs to decide whether the head is worse.
+// A gate compares a head with its base until there are enough runs to decide whether the head is worse. The base is another evaluation, whose runs
+// alternate with the runs of the head, or the baseline of the prompts.
 
 export const gateColumns = ["change", "created"] as const;
 export type GateFilter = { promptId?: string; status?: GateRow["status"]; sort?: Sort<(typeof gateColumns)[number]> };
@@ -132,14 +132,14 @@ function toGate(ctx: Context, gate: GateRow): Gate {
 
 type TitledTarget = ReturnType<typeof targetsOf>[number] & { title: string | null };
 
-/** Warns where so few runs cannot show a change: about each prompt that has too few. */
+/** Warnings about each prompt that has too few runs to show a change. */
 function warningsOf(gate: GateRow, targets: TitledTarget[], groups: GateAgentGroup[]): string[] {
   // A baseline contains the runs of all agents.
   const sizes = targets.map(({ baseRunIds }) => ({
     base: baseRunIds ? Math.floor(baseRunIds.length / groups.length) : gate.runs,
     head: gate.runs,
   }));
-  // Without a base there is nothing to compare with, and only minScore counts.
+  // Without a base there is nothing to compare, and only minScore counts.
   if (sizes.some(({ base }) => base === 0) || smallestP(sizes) < alpha / groups.length) return [];
   const tooFew = (runs: number, what: string) =>
     `${runs} ${runs === 1 ? "run" : "runs"} ${what}: too few for a verdict, so this gate can fail only because of minScore.`;

@@ -72,7 +72,7 @@ function advanceGate(ctx: Context, tx: Tx, gate: GateRow): "waiting" | "extended
   const spentUsd = costOfGate(ctx, gate);
   const decisions = groups.map((group) => decideForAgent(ctx, gate, done, group, groups.length));
   const next = nextStep({ ...gate, done, spentUsd, verdict: verdictForNextStep(decisions) });
-  // During the first step, one or two failed runs leave too few usable ones, but the next runs may be usable.
+  // During the first step, one or two failed runs can leave too few usable runs. The next runs may be usable.
   const isFirstStepDone = done >= Math.min(gateSteps[0].runs, gate.runs);
   const isHopeless = isFirstStepDone && decisions.some(({ hasTooFewUsableRuns }) => hasTooFewUsableRuns);
   if (typeof next === "number" && !isHopeless) {
@@ -105,7 +105,7 @@ function decideForAgent(ctx: Context, gate: GateRow, done: number, group: GateAg
   return { group, comparison, ...decision };
 }
 
-/** The verdict that says whether more runs are needed: a regression ends the gate, otherwise every agent needs a clear verdict. */
+/** The verdict that decides whether more runs are needed. A regression ends the gate. Otherwise every agent needs a clear verdict. */
 function verdictForNextStep(decisions: Decision[]): Verdict | null {
   const verdicts = decisions.map(({ comparison }) => comparison?.verdict ?? null);
   if (verdicts.includes("regressed")) return "regressed";
@@ -117,7 +117,7 @@ type GateEnd = Pick<GateRow, "cause" | "comparison" | "agents" | "spentUsd"> & {
   reason: string;
 };
 
-/** The decision of a gate from those of its agents. `stopReason`: why no more runs are made; null: the decisions tell. */
+/** The decision of a gate, made from the decisions for its agents. `stopReason`: why no more runs are made; null: the decisions say why. */
 function combine(decisions: Decision[], stopReason: string | null): Omit<GateEnd, "spentUsd"> {
   const { status, comparison, ...deciding } = decisions[decidingIndex(decisions)] as Decision;
   const agents = decisions.map(({ group: { agent, model }, status, reason, comparison }) => ({
@@ -158,7 +158,7 @@ function endGate(ctx: Context, tx: Tx, gate: GateRow, end: GateEnd): void {
   }));
 }
 
-/** Ends a gate with an internal error. Throws errors that may pass. */
+/** Ends a gate with an internal error. Throws temporary errors. */
 async function failGate(ctx: Context, gate: GateRow, error: unknown): Promise<"error"> {
   if (isTemporary(error)) throw error;
   ctx.log.error({ err: error, gate: gate.id }, "gate failed");

@@ -24,12 +24,12 @@ type GateInput = GateRequest & { requester?: Requester; idempotencyKey?: string 
 /** Runs per side of a gate that is not adaptive. */
 const defaultRuns = 5;
 
-/** What is compared. A prompt that gets the tag later does not make a retry another request. */
+/** What is compared. If another prompt gets the tag later, a retry is still the same request. */
 type Selection = { promptIds: string[] } | { tag: string };
 
 /**
- * Accepts a gate with its first runs and resolves once it is on disk. Throws what requesting a run throws, and bad_request if there is
- * nothing to compare with.
+ * Accepts a gate with its first runs, and resolves once it is on disk. Throws what requesting a run throws, and bad_request if there is nothing to
+ * compare with.
  */
 export async function requestGate(
   ctx: Context,
@@ -46,7 +46,7 @@ export async function requestGate(
   return getGate(ctx, org, gateId);
 }
 
-/** The prompts with a tag, oldest first. Throws bad_request where there are none or too many. */
+/** The prompts with a tag, oldest first. Throws bad_request if there are none or too many. */
 function listTaggedIds(ctx: Context, org: OrgId, tag: string): string[] {
   const page = { limit: maxPrompts, offset: 0, includeArchived: false, tag };
   const { items, total } = listPrompts(ctx, org, page);
@@ -69,7 +69,7 @@ function acceptGate(
 ): string {
   const { urlMap = {}, sites = {}, baseSites = {}, templateArgs, requester, idempotencyKey } = input;
   const settings = toSettings(input);
-  // Distinguishes different gates with the same idempotency key.
+  // This distinguishes different gates with the same idempotency key.
   const identity = { ...settings, ...selection };
   const requestRuns = (
     promptId: string,
@@ -78,7 +78,7 @@ function acceptGate(
 
   const [firstId = "", ...otherIds] = promptIds;
   const firstHead = requestRuns(firstId, { urlMap, sites, idempotencyKey });
-  // For a retry, this is the evaluation of the first request, which has a gate.
+  // For a retry, this is the evaluation of the first request. It already has a gate.
   const whereHead = and(eq(gates.orgId, org), eq(gates.headRequestId, firstHead.evalRequestId));
   const earlierGate = tx.select({ id: gates.id }).from(gates).where(whereHead).get();
   if (earlierGate) return earlierGate.id;
@@ -106,7 +106,7 @@ function acceptGate(
 }
 
 type GateSettings = Pick<GateRow, "runs" | "adaptive" | "minScore" | "scope" | "budgetUsd">;
-/** `firstRuns`: of the head, one of each agent. */
+/** `firstRuns`: the first run of each agent on the head. */
 type Target = GateTarget & { firstRuns: RunRow[] };
 
 /** Throws bad_request. */
@@ -142,11 +142,11 @@ function toRow(ctx: Context, org: OrgId, settings: GateSettings, first: Target, 
   };
 }
 
-/** The runs of the baselines of all agents; null if there are none and only the minimum score applies. Throws bad_request. */
+/** The runs of the baselines of all agents. null: there are none, and only the minimum score applies. Throws bad_request. */
 function findBaselines(ctx: Context, org: OrgId, heads: RunRow[], minScore: number | null): string[] | null {
   const baselines = heads.map((head) => {
     const isDeterministic = isRuleBased(head.agent);
-    // These are known once the head has finished, so they are left open.
+    // These fields are known only once the head has finished, so they are left open.
     const variant = { ...head, contextDigest: undefined, methodology: null, scope: null };
     const baseline = findBaseline(ctx, org, variant, {
       before: head.id,

@@ -1,7 +1,7 @@
 import { alpha, type Verdict } from "../comparisons/evidence.ts";
 import { gateSteps } from "../stats/power.ts";
 
-/** How many runs a gate makes per side. */
+/** The settings that decide how many runs a gate makes per side. */
 type GateSettings = { runs: number; adaptive: boolean; budgetUsd: number | null };
 
 /** The progress of a gate: `done` runs per side, `spentUsd` on both (null: unknown). */
@@ -11,7 +11,7 @@ type Progress = GateSettings & {
   verdict: Verdict | null;
 };
 
-/** Initial runs per side: one if there is a budget, because the cost of a run is unknown. */
+/** Initial runs per side. With a budget it is one, because the cost of a run is unknown. */
 export function firstStep({ runs, adaptive, budgetUsd }: GateSettings): number {
   if (budgetUsd !== null) return Math.min(runs, 1);
   return adaptive ? Math.min(runs, gateSteps[0].runs) : runs;
@@ -25,7 +25,7 @@ const clearVerdicts: (Verdict | null)[] = ["regressed", "improved", "no_change"]
 /** Whether a verdict decides a gate, so that no further runs are needed. */
 export const isClear = (verdict: Verdict | null): boolean => clearVerdicts.includes(verdict);
 
-/** The next number of runs per side, or why no more are made; `stop` null: all have been made. */
+/** The next number of runs per side, or why no more runs are made. `stop` null: all runs have been made. */
 export function nextStep(progress: Progress): number | { stop: string | null } {
   const { runs, adaptive, budgetUsd, done, spentUsd, verdict } = progress;
   if (done >= runs) return { stop: null };

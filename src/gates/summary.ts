@@ -65,7 +65,7 @@ const signed = (value: number) => (value > 0 ? `+${value}` : `${value}`);
 
 function sidesTable({ evidence: { sides, score, delta, p, successP } }: Comparison): string {
   const scoreName = score?.without.length ? `Score without ${score.without.join(", ")}` : "Score";
-  // The change is between these means, which differ from those of the sides if the comparison leaves out a dimension.
+  // The comparison is between these means. If it leaves out a dimension, they differ from the means of the sides.
   const shownSides = sides.map((side, i) => {
     const mean = [score?.before, score?.after][i];
     return mean === undefined || mean === side.score?.mean ? side : { ...side, score: { mean, low: null, high: null } };

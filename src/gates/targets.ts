@@ -41,7 +41,7 @@ export const basesOf = (gate: GateRow): string[] => targetsOf(gate).flatMap(({ b
 /** An agent of the gate's prompts. `model`: as requested. */
 export type GateAgentGroup = { agentIndex: number; agent: string; model: string | null };
 
-/** Runs of these evaluations of a gate. `group`: only those of one agent. */
+/** Selects the runs of these evaluations of a gate. `group`: only the runs of one agent. */
 const inEvals = ({ orgId }: GateRow, evalRequestIds: string[], group?: GateAgentGroup) =>
   and(
     eq(runs.orgId, orgId),
@@ -62,7 +62,7 @@ export function requestOfGate({ db }: Context, gate: GateRow) {
   return run;
 }
 
-/** The agents of the gate's prompts, in their order. Each is compared with itself only. */
+/** The agents of the gate's prompts, in their order. Each agent is compared only with itself. */
 export function listGateAgents({ db }: Context, gate: GateRow): GateAgentGroup[] {
   const rows = db
     .select({ agentIndex: runs.agentIndex, agent: runs.agent, task: runs.task })
@@ -71,7 +71,8 @@ export function listGateAgents({ db }: Context, gate: GateRow): GateAgentGroup[]
     .orderBy(asc(runs.agentIndex), asc(runs.id))
     .all();
   const firstRuns = [...Map.groupBy(rows, ({ agentIndex }) => agentIndex).values()].flatMap(([first]) => first ?? []);
-  // As requested: the model of a finished run is the one that answered. Of several agents, the task names the model of each.
+  // The model must be the requested one, and a finished run names the model that answered. With several agents, the task of each run names the
+  // requested model.
   return firstRuns.map(({ agentIndex, agent, task }) => ({
     agentIndex,
     agent,
@@ -79,7 +80,7 @@ export function listGateAgents({ db }: Context, gate: GateRow): GateAgentGroup[]
   }));
 }
 
-/** The number of runs of both sides, and of those that have ended. */
+/** The number of runs of both sides, and how many of them have ended. */
 export function countGateRuns({ db }: Context, gate: GateRow): Gate["progress"] {
   const counts = db
     .select({ of: count(), ended: count(runs.completedAt) })
@@ -141,7 +142,7 @@ export function resultOfHead({ db }: Context, gate: GateRow, group: GateAgentGro
     .leftJoin(reports, and(eq(reports.runId, runs.id), ne(reports.status, "archived")))
     .where(inEvals(gate, headsOf(gate), group))
     .all();
-  // A completed run without a report has an archived one, and says nothing.
+  // A completed run has no report here if its report was archived. Such a run doesn't count.
   const endedRuns = rows.filter(({ completedAt, failureCause, report }) => completedAt && (failureCause || report));
   return resultOf(
     endedRuns.map(({ failureCause, report }) => ({
@@ -167,8 +168,8 @@ export function listHeadScopes({ db }: Context, gate: GateRow, group: GateAgentG
 }
 
 /**
- * Compares the runs of head and base with one of `agents` agents, `done` per side; null if there is no base. Several agents share the level,
- * because one regression is enough to fail.
+ * Compares `done` runs per side of one of `agents` agents; null if there is no base. Several agents share the level, because one regression is enough
+ * to fail.
  */
 export function compareGate(
   ctx: Context,
@@ -189,7 +190,7 @@ export function compareGate(
   return compareEvals(ctx, gate.orgId as OrgId, base, headsOf(gate), { level, keeps });
 }
 
-/** The agent that decides a gate: the first that failed, or else the first that is inconclusive, or else the first of all. */
+/** The agent that decides a gate: the first agent that failed, else the first inconclusive one, else the first of all. */
 export function decidingIndex(agents: { status: GateRow["status"] }[]): number {
   const indexes = (["failed", "error"] as const).map((status) => agents.findIndex((agent) => agent.status === status));
   return indexes.find((index) => index >= 0) ?? 0;

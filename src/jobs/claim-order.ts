@@ -4,9 +4,9 @@ import type { jobPools } from "../db/tables/jobs.ts";
 
 const dayMs = 24 * 3600_000;
 
-/** Concurrent jobs of an organization, and jobs it may start within 24 hours. null: unlimited. */
+/** How many jobs of an organization may run at once, and how many it may start within 24 hours. null: unlimited. */
 export type OrgLimits = { atOnce: number | null; aDay: number | null };
-/** Limits that a claim respects. `host`: jobs that may run against one host at once. */
+/** Limits that a claim respects. `host`: how many jobs may run against one host at once. */
 export type Limits = { org: (orgId: string) => OrgLimits; host: number };
 
 /** A queued job that may be claimed once it is due. `host`: empty if it requests none. */
@@ -60,10 +60,10 @@ function prepareFor({ $client }: Db, pool: Pool) {
 }
 
 /**
- * Yields the queued jobs of a pool within the limits in the order to start them: due jobs first, then jobs of the organization with the
- * fewest running jobs, then the oldest. Pulling the next job means that the last one was started. The queue is read by lane (organization
- * and host), because only the oldest job of a lane can be next. That takes one index lookup per lane, however long the queue is and
- * however much of it is blocked.
+ * Yields the queued jobs of a pool within the limits, in the order in which to start them. Due jobs come first, then jobs of the organization with
+ * the fewest running jobs, then the oldest. Pulling the next job means that the previous one was started. The queue is read by lane (organization and
+ * host), because only the oldest job of a lane can be next. That takes one index lookup per lane, no matter how long the queue is and how much of it
+ * is blocked.
  */
 export function* candidates(db: Db, pool: Pool, at: number, limits: Limits): Generator<Candidate, undefined> {
   const { overview, markDue, oldestOf, countStarted, startedAndQueued } = statements(db)[pool];
@@ -85,7 +85,7 @@ export function* candidates(db: Db, pool: Pool, at: number, limits: Limits): Gen
     if (row.id !== null) oldest.push(row);
     else if (row.org !== null) countRunning(row);
   }
-  /** Organizations at their daily limit. Their requeued jobs may still run, since they are already counted. */
+  /** Organizations at their daily limit. Their requeued jobs may still run, because these have been counted already. */
   const atDailyLimit = new Set<string>();
   for (let next = nextJob(); next; next = nextJob()) {
     const { org, host } = next;

@@ -22,7 +22,7 @@ export type Lease = {
   crashes: number;
 };
 
-/** How an attempt ended whose job is queued again, and the counter to increase; null for a release. */
+/** How an attempt ended after which the job is queued again. `counter`: the counter to increase; null for a release. */
 export type Requeue = {
   outcome: (typeof returnOutcomes)[number];
   counter: "spent" | "faults" | "crashes" | null;
@@ -45,15 +45,15 @@ const leaseColumns = {
 /** The cost of an attempt in progress. */
 type CostOf = (lease: Lease) => number | null;
 
-// The states of a job: queued → running → done | failed, running → queued by `requeueJob`, queued ⇄ held, and queued | held | running → cancelled.
-// A change under a lease is made in the caller's transaction, and returns whether the lease was still valid. The row of a job has its last
-// attempt; `requeueJob` keeps it among the earlier ones, so that most jobs, which end at their first attempt, write no history.
+// The states of a job: queued → running → done | failed, running → queued by `requeueJob`, queued ⇄ held, and queued | held | running → cancelled. A
+// change under a lease is made in the caller's transaction, and returns whether the lease was still valid. The row of a job has its last attempt.
+// `requeueJob` stores that among the earlier attempts. Most jobs end at their first attempt, so they write no history.
 
 const queued = sql`${jobs.state} = 'queued'`;
 const held = sql`${jobs.state} = 'held'`;
 const running = sql`${jobs.state} = 'running'`;
 
-/** A job to add. `subject`: the ID of what it is about. `host`: for the limit of jobs per host; empty: none. */
+/** A job to add. `subject`: the ID of the row that the job serves. `host`: the host for the limit of jobs per host; empty: none. */
 export type NewJob = { pool: Pool; kind: string; subject: string; orgId: string; host: string; maxAttempts: number };
 
 /** Call it in the transaction that creates the job's subject. */
@@ -75,7 +75,7 @@ export const holdJob = (tx: Tx, key: JobKey): void =>
     .where(and(ofSubject(key), queued))
     .run();
 
-/** Queues the held job of a subject again, as old as it is. */
+/** Queues the held job of a subject again. It keeps its age. */
 export const freeJob = (tx: Tx, key: JobKey): void =>
   void tx
     .update(jobs)
@@ -86,8 +86,8 @@ export const freeJob = (tx: Tx, key: JobKey): void =>
 type Claim = { pool: Pool; max: number; owner: string; leaseMs: number; limits: Limits };
 
 /**
- * Takes up to `max` due jobs of a pool within the limits, in their order. `nextDueAt`: when the next one within the limits is due, epoch
- * ms; null if none waits, or if `max` were taken.
+ * Takes up to `max` due jobs of a pool within the limits, in their order. `nextDueAt`: when the next job within the limits is due, epoch ms; null if
+ * no job waits or if `max` jobs were taken.
  */
 export function claimJobs(ctx: Context, _tx: Tx, { pool, max, owner, leaseMs, limits }: Claim) {
   const now = ctx.now();
@@ -146,7 +146,7 @@ export const restartJob = (ctx: Context, tx: Tx, key: JobKey): void =>
     .where(and(ofSubject(key), queued, gt(jobs.availableAt, ctx.now())))
     .run();
 
-/** Cancels the job of a subject that ended `at`, even if a process holds it. False if the job has ended. */
+/** Cancels the job of a subject and ends it `at` this time, even if a process holds it. False if the job has already ended. */
 export function cancelJob(
   tx: Tx,
   { reason, at, ...key }: JobKey & { reason: string; at: number },
@@ -181,7 +181,7 @@ export function listOrphanedJobs(ctx: Context, pool: Pool, which: "all" | "expir
     .all();
 }
 
-/** Raw SQL: Drizzle needs longer to build these statements than SQLite to run them. The column `deaths` counts crashes. */
+/** Raw SQL, because Drizzle takes longer to build these statements than SQLite takes to run them. The column `deaths` counts crashes. */
 const statements = perConnection(({ $client }: Db) => {
   const whereHeld = "where id = ? and attempt = ? and state = 'running'";
   type LeaseKey = [id: string, attempt: number];

@@ -27,14 +27,14 @@ import {
   storeEnd,
 } from "./settlement.ts";
 
-/** Maximum delay until jobs of another process, or free disk space, are noticed. */
+/** Maximum delay until the runner notices jobs of another process or free disk space. */
 const pollMs = 2_000;
-/** How often running jobs are checked for a lost lease: the maximum delay until a job that another process cancelled is stopped. */
+/** How often running jobs are checked for a lost lease. A job that another process cancelled is stopped after this delay at the latest. */
 const leaseCheckMs = 500;
 /** Smaller clock corrections are ignored, since they happen all the time. */
 const clockStepMs = 60_000;
 
-/** How its jobs are settled, and which jobs it claims. */
+/** How jobs of the runner are settled, and which jobs it claims. */
 type RunnerOptions = Omit<Settlement, "ctx"> & {
   pool: Pool;
   /** Jobs that may run at once, as of now. */
@@ -49,7 +49,7 @@ type ActiveJob = { lease: Lease; abort: AbortController; done: Promise<void> };
 type Runner = RunnerOptions & {
   ctx: Context;
   leaseMs: number;
-  /** The jobs that run, by their key. */
+  /** The running jobs, by their key. */
   active: Map<string, ActiveJob>;
   /** When orphaned jobs were last looked for, in milliseconds of the monotonic clock. */
   orphansCheckedAt: number;
@@ -105,14 +105,14 @@ export function createRunner(ctx: Context, { leaseMs = 30_000, ...options }: Run
     wake: poll.wake,
     /** Stops jobs that are no longer held. Call it after the transaction that cancelled them. */
     stopLostJobs: (): void => stopLostJobs(runner),
-    /** Why no jobs are claimed: `draining`, `idle` before the start, or a database error; null if they are. */
+    /** Why no jobs are claimed: `draining`, `idle` before the start, or a database error; null: jobs are claimed. */
     findProblem: (): string | null => (runner.state === "serving" ? runner.problem : runner.state),
     /** Stops claiming immediately, without waiting for running jobs. For a process that is about to exit. */
     halt(): void {
       runner.state = "draining";
       poll.stop();
     },
-    /** Stops claiming, waits `drainMs` for running jobs, then requeues the rest without using an attempt. */
+    /** Stops claiming and waits `drainMs` for running jobs. Then it requeues the other jobs without using an attempt. */
     async stop(drainMs: number): Promise<void> {
       runner.state = "draining";
       await poll.stop();
@@ -122,7 +122,7 @@ export function createRunner(ctx: Context, { leaseMs = 30_000, ...options }: Run
   };
 }
 
-/** Claims as many jobs as may run. Returns the milliseconds until the next check. `onEnd`: called when one of them has ended. */
+/** Claims as many jobs as may run. Returns the milliseconds until the next check. `onEnd`: called when one of the jobs has ended. */
 async function claimWork(runner: Runner, onEnd: () => void): Promise<number> {
   const { ctx, pool, limits, leaseMs } = runner;
   // This is checked here rather than by a timer, which a busy service would keep resetting.

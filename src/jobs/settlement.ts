@@ -9,9 +9,12 @@ import { type Lease, type Requeue, requeueJob, settleJob } from "./queue.ts";
 const keepResultMs = 60_000;
 /** Upper limit for a Retry-After. */
 const defaultMaxRetryAfterMs = 3600_000;
-/** Infrastructure faults after which a job fails. */
+/** The number of infrastructure faults after which a job fails. */
 export const maxFaults = 5;
-/** The number is high because a service may crash for other reasons, and limited because the job may be the cause. */
+/**
+ * The number of crashes after which a job fails. It is high because a service may crash for other reasons. It is limited because the job may be the
+ * cause.
+ */
 const maxCrashes = 20;
 const crashedTooOften = new JobFailure(
   toFailure("service_crashed", `the service crashed ${maxCrashes} times during this job`),
@@ -19,12 +22,12 @@ const crashedTooOften = new JobFailure(
 );
 const maxCrashPauseMs = 60_000;
 
-/** How the jobs of a runner are ended. */
+/** How a runner ends its jobs. */
 export type Settlement = {
   ctx: Context;
   /** Handlers by job kind. */
   handlers: Record<string, JobHandler>;
-  /** Called after the end of an attempt is stored, with any outcome. */
+  /** Called after the end of an attempt is stored, whatever the outcome. */
   onAttempt?: ((lease: Lease) => void) | undefined;
   /** Delay before the next attempt in milliseconds, by the number of failures of the same kind. */
   backoffMs?: ((failures: number) => number) | undefined;
@@ -36,8 +39,8 @@ const defaultBackoff = (failures: number) =>
   Math.max(1_000, Math.random() * Math.min(15 * 60_000, 5_000 * 2 ** (failures - 1)));
 
 /**
- * The same for infrastructure faults, but at least 15 s from the second one on, and twice as long each time: five faults of one outage, such as a
- * restart of a server, take at least 106 s.
+ * The same for infrastructure faults. From the second fault on, the delay is at least 15 s, and this minimum doubles each time. So five faults of one
+ * outage, such as a restart of a server, take at least 106 s.
  */
 const defaultFaultBackoff = (faults: number) =>
   Math.max(defaultBackoff(faults), faults === 1 ? 0 : 15_000 * 2 ** (faults - 2));
@@ -85,7 +88,7 @@ export function settleFailure(settlement: Settlement, tx: Tx, lease: Lease, fail
   return requeue(settlement, tx, lease, { outcome: "retried", counter, delayMs, reason: failure.message });
 }
 
-/** Requeues a job of a service that stops, without using an attempt. */
+/** Requeues a job because the service stops. This uses no attempt. */
 export const releaseJob = (settlement: Settlement, tx: Tx, lease: Lease): boolean =>
   requeue(settlement, tx, lease, {
     outcome: "released",

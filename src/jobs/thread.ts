@@ -6,7 +6,7 @@ import { reasonOf } from "../errors.ts";
 /** Memory of a thread is returned to the system when it ends. */
 const idleMs = 30_000;
 
-/** After a call that took more, its garbage is collected: the small calls that follow would not fill the heap enough for that. */
+/** After a call that took more memory than this, garbage is collected. The small calls that follow would not fill the heap enough to start it. */
 const heapBytesBetweenCalls = 64 * 1024 * 1024;
 
 type Reply<Output> = { output: Output } | { error: { message: string; code: string } };
@@ -14,7 +14,7 @@ type Reply<Output> = { output: Output } | { error: { message: string; code: stri
 /** The file that threads start with, which calls `serveCalls`. */
 let threadFile: string | null = null;
 
-/** Lets threads start with this file. Without one, their work is done in the caller's thread. */
+/** Lets threads start with this file. Without a file, the caller's thread does their work. */
 export function enableThreads(file: string | null): void {
   threadFile = file;
 }
@@ -29,7 +29,7 @@ type ThreadOptions = {
   what: string;
   /** How long one call may take. */
   timeoutMs: number;
-  /** Whether the thread keeps something between calls, so it must not end when idle. */
+  /** Whether the thread keeps something between calls. Then it must not end when idle. */
   isInUse?: () => boolean;
 };
 
@@ -78,7 +78,10 @@ export function createThread<Input, Output>({ data, what, timeoutMs, isInUse = (
   }
 
   return {
-    /** Throws what the work throws, with the code of a database error. Rejects if the thread fails, ends or takes too long, and ends it. */
+    /**
+     * Throws what the work throws, with the code of a database error. If the thread fails, ends or takes too long, the call rejects and the thread is
+     * ended.
+     */
     call(input: Input): Promise<Output> {
       const output = lastCall.then(() => send(input));
       lastCall = output.catch(() => {});
@@ -89,8 +92,8 @@ export function createThread<Input, Output>({ data, what, timeoutMs, isInUse = (
 }
 
 /**
- * In a thread: handles the calls of the thread that started it. `prepare` is called at the first one and returns what handles them. Bytes are
- * moved to the caller, not copied.
+ * In a thread: handles the calls of the thread that started it. `prepare` runs at the first call and returns the function that handles calls. Bytes
+ * are moved to the caller, not copied.
  */
 export function serveCalls<Input>(prepare: () => (input: Input) => unknown): void {
   let handle: ((input: Input) => unknown) | undefined;
