@@ -11,7 +11,7 @@ type Rule = {
   isSingleAddress: boolean;
   /** null: every port. */
   port: number | null;
-  /** Only of rules for the service itself: the loopback port on which it serves what is public. */
+  /** Only for rules about the service itself: the loopback port on which it serves its public pages. */
   publicPort: number | null;
 };
 
@@ -54,7 +54,7 @@ export function createAddressPolicy(allow: readonly AllowRule[]) {
   const closedPortMessage = (host: string, port: number) =>
     `${host} cannot be reached on port ${port}: only ports 80 and 443 are allowed; ${remedyFor(host, port)}`;
   return {
-    /** Why no address of a host may be reached on a port, whatever it resolves to; null if one may be. `host` without brackets. */
+    /** Why no address of a host may be reached on a port, whatever the host resolves to; null: an address may be. `host` is without brackets. */
     objectionToPort: (host: string, port: number): string | null =>
       isWebPort(port) || rules.some((rule) => rule.port === null || rule.port === port)
         ? null
@@ -71,7 +71,7 @@ export function createAddressPolicy(allow: readonly AllowRule[]) {
         );
         if (isAllowed) return null;
         const what = parsedAddress.range() === "unicast" ? "a cloud metadata address" : description;
-        // No value to paste: what these addresses serve are credentials.
+        // The message has no value to paste, because these addresses serve credentials.
         return `${subject} ${what}; only EVALD_ALLOW_PRIVATE with its exact address and port allows it`;
       }
       if (rules.some((rule) => matches(rule, toName(host), parsedAddress, port))) return null;

@@ -1,11 +1,14 @@
-/** Decodes a body by its byte order mark, content-type charset or meta tag in the first KiB, in that order; else as browsers do. */
+/**
+ * Decodes a body. The encoding is that of its byte order mark, content-type charset or meta tag in the first KiB, in that order. Without these, it is
+ * the one that browsers choose.
+ */
 export const decodeText = (body: Uint8Array, contentType: string | null): string =>
   createDecoder(labelOf(body, contentType)).decode(body);
 
 const labelOf = (body: Uint8Array, contentType: string | null): string =>
   bomLabel(body) ?? headerLabel(contentType) ?? metaLabel(body) ?? undeclaredLabel(body);
 
-/** Without a declaration, browsers read what can't be UTF-8 as windows-1252. Text with some of both is damaged UTF-8. */
+/** Without a declaration, browsers read text that can't be UTF-8 as windows-1252. Text that is partly UTF-8 is damaged UTF-8. */
 function undeclaredLabel(body: Uint8Array): string {
   if (body.every((byte) => byte < 0x80)) return "utf-8";
   const beyondAscii = new TextDecoder().decode(body).match(/\P{ASCII}/gu) ?? [];
@@ -15,10 +18,10 @@ function undeclaredLabel(body: Uint8Array): string {
 /** `declared` is the encoding that readers use, `actual` the one in which the text is readable. */
 export type WrongCharset = { declared: string; actual: string };
 
-/** From this number of characters on, a text is in another encoding, and not just damaged. */
+/** With this many characters, a text is in another encoding and not just damaged. */
 const minCharacters = 3;
 
-/** Whether a body is in another encoding than the one it is decoded with; null if not, or if that can't be told. */
+/** Whether a body is in another encoding than the one with which it is decoded. null: it isn't, or that can't be decided. */
 export function findWrongCharset(body: Uint8Array, contentType: string | null): WrongCharset | null {
   const declared = createDecoder(labelOf(body, contentType)).encoding;
   if (declared.startsWith("utf-16")) return null;
@@ -39,7 +42,7 @@ export function findWrongCharset(body: Uint8Array, contentType: string | null): 
   return invalidCount === 0 && beyondAsciiCount >= minCharacters ? { declared, actual: "utf-8" } : null;
 }
 
-/** UTF-16 if many of the bytes, those of one order, are the zeros that it has in ASCII text; null if not. */
+/** UTF-16 if many of the bytes at even or odd positions are zero, as in ASCII text; null: it isn't. */
 function utf16Of(body: Uint8Array): string | null {
   const zeros = [0, 0];
   body.forEach((byte, index) => {
@@ -51,7 +54,7 @@ function utf16Of(body: Uint8Array): string | null {
   return odd > even ? "utf-16le" : "utf-16be";
 }
 
-/** Characters that windows-1252 has in place of the control characters of Latin-1, by their bytes. */
+/** The characters that windows-1252 has instead of the control characters of Latin-1, with their bytes. */
 const byteOfCharacter = new Map(
   Array.from({ length: 32 }, (_, index) => 0x80 + index).map((byte) => [
     new TextDecoder("windows-1252").decode(Uint8Array.of(byte)),
@@ -59,7 +62,7 @@ const byteOfCharacter = new Map(
   ]),
 );
 
-/** Whether most of a text beyond ASCII is UTF-8 whose bytes were taken for characters and encoded again: “Ã©” for “é”. */
+/** Whether most of a text beyond ASCII was encoded twice: its UTF-8 bytes were taken for characters and encoded again, such as “Ã©” for “é”. */
 function isEncodedTwice(text: string): boolean {
   let decodedCount = 0;
   let otherCount = 0;
@@ -86,7 +89,7 @@ function headerLabel(contentType: string | null): string | null {
 function metaLabel(body: Uint8Array): string | null {
   const head = new TextDecoder("latin1").decode(body.subarray(0, 1024));
   const label = /<meta[^>]+charset\s*=\s*["']?\s*([^\s"'/>;]+)/i.exec(head)?.[1] ?? null;
-  // A meta tag that is readable as single bytes rules out UTF-16, even if it names it.
+  // A meta tag that is readable as single bytes rules out UTF-16, even if the tag names it.
   return label && /^utf-?16/i.test(label) ? "utf-8" : label;
 }
 

@@ -9,15 +9,15 @@ import type { Mapping } from "./mapping.ts";
 /** A response as the agent gets it. `edit`: what was edited; absent: it is what the site sent. */
 export type EditedAnswer = Answer & { edit?: PageEdit };
 
-/** A page that replacements make larger fails like one that is too large itself. */
+/** Maximum size of an edited page. If replacements make it larger, it fails like a page that is itself too large. */
 const maxEditedBytes = 16 * 1024 * 1024;
 
-/** Replacements in one page. A text that occurs more often, such as one letter, is a mistake. */
+/** Maximum number of replacements in one page. A text that occurs more often, such as a single letter, is a mistake. */
 const maxOccurrences = 50_000;
 
 const notFound = Buffer.from("Not found\n");
 
-/** Headers that describe the body as the site sent it, or let a client ask for a part of that. */
+/** Headers that describe the body as the site sent it, or that let a client ask for a part of it. */
 const bodyHeaders = [
   "accept-ranges",
   "content-digest",
@@ -39,7 +39,7 @@ const partHeaders = ["if-match", "if-modified-since", "if-none-match", "if-range
 const forWholeBody = (headers: Record<string, string>): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => !partHeaders.includes(name.toLowerCase())));
 
-/** Whether the response to a request may have to be edited: only then is its whole body read first. */
+/** Whether the response to a request may have to be edited. Only then is its whole body read first. */
 export function mayEdit(edits: CompiledEdits, method: string, url: URL): boolean {
   if (isHidden(edits, url)) return true;
   if (method !== "GET" && method !== "HEAD") return false;
@@ -48,8 +48,9 @@ export function mayEdit(edits: CompiledEdits, method: string, url: URL): boolean
 }
 
 /**
- * Sends a request whose response may be edited, and edits that. `url`: before the urlMap. The site is asked for the whole page, also for HEAD and
- * for a part. A hidden page is requested too, to know what was hidden, and answers 404 even if the site does not respond. Throws GuardError.
+ * Sends a request whose response may be edited, and edits the response. `url`: the URL before the urlMap. The site is asked for the whole page, even
+ * for HEAD and for a part. A hidden page is requested too, to know what was hidden. It answers 404 even if the site does not respond. Throws
+ * GuardError.
  */
 export async function sendEdited(
   edits: CompiledEdits,
@@ -70,7 +71,7 @@ export async function sendEdited(
   return { ...answer, headers, body: method === "HEAD" ? new Uint8Array() : answer.body };
 }
 
-/** No answer (null) if the site failed. Throws the error of a request that our own rules refused or that was aborted, and any other one. */
+/** Returns null, no answer, if the site failed. Throws all other errors, such as that of a request that our own rules refused or that was aborted. */
 function toNoAnswer(error: unknown): null {
   if (error instanceof GuardError && error.kind !== "refused" && error.kind !== "aborted") return null;
   throw error;
@@ -92,9 +93,9 @@ function toHiddenAnswer(answer: Answer | null): EditedAnswer {
 }
 
 /**
- * Replaces texts in a page, and removes the entries of hidden pages from a listing. Only text in a response with a success status is edited, and
- * becomes UTF-8. At each place of a text, the first replacement that matches applies; what it inserts is not searched again. Throws GuardError if
- * the page becomes too large.
+ * Replaces texts in a page, and removes the entries of hidden pages from a listing. Only text in a response with a success status is edited, and it
+ * becomes UTF-8. At each place of a text, the first matching replacement applies. The text that it inserts is not searched again. Throws GuardError
+ * if the page becomes too large.
  */
 function editAnswer(edits: CompiledEdits, url: URL, answer: Answer, mapping: Mapping): EditedAnswer {
   const { status, headers, body } = answer;
@@ -118,13 +119,13 @@ function editAnswer(edits: CompiledEdits, url: URL, answer: Answer, mapping: Map
   };
 }
 
-/** With a body of its own, and all of it. */
+/** Whether a response has its own body, and all of it. */
 const isSuccess = (status: number): boolean => status >= 200 && status <= 299 && status !== 204 && status !== 206;
 
 const textType = /^\s*(text\/|image\/svg)/i;
 const textApplication = /^\s*application\/([\w.-]+\+)?(json|xml|javascript|ecmascript|yaml|x-yaml|toml)\b/i;
 
-/** Whether a body is text: its type says so, or it can be read as text although its type is vague or missing. */
+/** Whether a body is text: its type says so, or its type is vague or missing and the body can be read as text. */
 function isText(body: Uint8Array, contentType: string | null): boolean {
   const type = contentType ?? "";
   return textType.test(type) || textApplication.test(type) || (isUtf8(body) && !body.includes(0));
@@ -133,7 +134,7 @@ function isText(body: Uint8Array, contentType: string | null): boolean {
 const toUtf8Type = (contentType: string | null): string =>
   `${(contentType ?? "text/plain").replace(/;\s*charset\s*=\s*("[^"]*"|[^\s;]*)/i, "").trim()}; charset=utf-8`;
 
-/** A text that is searched for. `at`: where it occurs next; -1: nowhere. `position`: of its replacement in the edits. */
+/** A text that is searched for. `at`: where it occurs next; -1: nowhere. `position`: the position of its replacement in the edits. */
 type Search = { find: Buffer; replacement: Buffer; position: number; at: number };
 
 /** The search whose text occurs first from `start` on; null: none does. */
@@ -146,7 +147,7 @@ function findNext(searches: Search[], source: Buffer, start: number): Search | n
   return remaining.reduce<Search | null>((first, each) => (first && first.at <= each.at ? first : each), null);
 }
 
-/** `positions`: of the replacements that were found. Linear in the length of the text, whatever it contains. */
+/** `positions`: the positions of the replacements that were found. It takes linear time in the length of the text, whatever it contains. */
 function replaceTexts(edits: CompiledEdits, url: URL, text: string): { text: string; positions: number[] } {
   const source = Buffer.from(text);
   const searches = replacementsOf(edits, url).map(({ find, replacement, position }): Search => {
@@ -155,7 +156,7 @@ function replaceTexts(edits: CompiledEdits, url: URL, text: string): { text: str
   });
   const parts: Buffer[] = [];
   const positions = new Set<number>();
-  // What was replaced ends here; the size is that of the edited text so far.
+  // `end`: where the last replaced text ends. `size`: the size of the edited text so far.
   let end = 0;
   let size = 0;
   for (let next = findNext(searches, source, end); next !== null; next = findNext(searches, source, end)) {

@@ -32,21 +32,21 @@ export const Edits = Type.Object(
 export type Edits = Static<typeof Edits>;
 
 /**
- * What an edit did to the response to a request. Digests are the SHA-256 of the body without content encoding, in hex: as the site sent it
- * (null: it was not asked, or sent no page), and as the agent got it.
+ * What an edit did to the response to a request. The digests are the SHA-256, in hex, of the body without content encoding: as the site sent it and
+ * as the agent got it. The first is null if the site was not asked or sent no page.
  */
 export type PageEdit = {
   kind: "hidden" | "replaced";
   originalDigest: string | null;
   editedDigest: string;
-  /** Positions in `replacements` of those whose text occurred. */
+  /** The positions in `replacements` of the replacements whose text occurred. */
   replacements?: number[];
 };
 
-/** The URLs that an edit is about: one page, or all whose URL begins like this. */
+/** The URLs that an edit is about: one page, or all URLs that begin like this. */
 type UrlPattern = { text: string; host: string; isPrefix: boolean; hasQuery: boolean };
 
-/** Edits that are ready to be applied. `hosts`: those with an edited page, with port. */
+/** Edits that are ready to be applied. `hosts`: the hosts, with port, of edited pages. */
 export type CompiledEdits = {
   hidden: UrlPattern[];
   replacements: (Replacement & { pattern: UrlPattern })[];
@@ -56,7 +56,10 @@ export type CompiledEdits = {
 /** SHA-256 of a body, in hex. */
 export const digestOf = (body: Uint8Array): string => new Bun.CryptoHasher("sha256").update(body).digest("hex");
 
-/** Returns the edits of a run, whose hidden sections have become replacements; null: none. Throws bad_request that names the first that can't be applied. */
+/**
+ * Returns the edits of a run, with hidden sections turned into replacements; null: none. Throws bad_request, which names the first edit that can't be
+ * applied.
+ */
 export function parseEdits(edits: Edits | undefined): Edits | null {
   const { hidden, replacements } = edits ?? { hidden: [], replacements: [] };
   if (hidden.length === 0 && replacements.length === 0) return null;
@@ -100,7 +103,7 @@ function checkPattern(field: string, pattern: string): void {
   if (pattern.includes("#")) throw invalidField(field, "must not have a fragment, which is not sent to the site");
 }
 
-/** The position of the first replacement that has both the page and the text of an earlier one; -1: none has. */
+/** The position of the first replacement with the same page and text as an earlier one; -1: there is none. */
 function findRepeated(replacements: Replacement[]): number {
   const keys = replacements.map(({ url, find }) => `${toPattern(url).text} ${url.endsWith("*")} ${find}`);
   return keys.findIndex((key, i) => keys.indexOf(key) < i);
@@ -124,10 +127,10 @@ function toPattern(text: string): UrlPattern {
   return { text: textOf(url), host: hostOf(url), isPrefix, hasQuery: url.search !== "" };
 }
 
-/** Without the dot at the end of a complete name. */
+/** The host without the dot that can end a complete name. */
 export const hostOf = ({ host }: URL): string => host.replace(/\.(?=:|$)/, "");
 
-/** A URL without scheme and fragment, in one spelling: a page is the same over http and https. */
+/** A URL in one spelling, without scheme and fragment, because a page is the same over http and https. */
 const textOf = (url: URL): string =>
   hostOf(url) + toOneSpelling(url.pathname.replace(/\/{2,}/g, "/")) + toOneSpelling(url.search);
 
@@ -158,7 +161,7 @@ export const replacementsOf = ({ replacements }: CompiledEdits, url: URL) =>
     matchesUrl(pattern, url) ? [{ ...replacement, position }] : [],
   );
 
-/** An event of a session, as far as it says which URLs were fetched. */
+/** The fields of a session's event that say which URLs were fetched. */
 type FetchEvent = {
   type: string;
   url?: string | null | undefined;
@@ -170,8 +173,8 @@ type FetchEvent = {
 };
 
 /**
- * The URLs that the agent of a session fetched, also by redirects, each with the status of the last response: from the records of the proxy and
- * of evald's own clients, never from what an agent says. What the survey of the docs fetched afterwards does not count.
+ * The URLs that the agent of a session fetched, including those after redirects, each with the status of the last response. They come from the
+ * records of the proxy and of evald's own clients, never from what an agent says. What the survey of the docs fetched afterwards does not count.
  */
 export const listFetchedUrls = (events: readonly FetchEvent[]): { url: string; status: number }[] =>
   events.flatMap(({ type, url, answeredBy, method, status, phase }) => {
@@ -181,7 +184,7 @@ export const listFetchedUrls = (events: readonly FetchEvent[]): { url: string; s
     return urls.map((each) => ({ url: each, status }));
   });
 
-/** Whether the agent of a session fetched a URL that matches: exact, or ending in "*" for a prefix, like those of `Edits`. */
+/** Whether the agent of a session fetched a URL that matches the pattern: an exact URL or, with "*" at the end, a prefix, as in `Edits`. */
 export function meetsUrl(events: readonly FetchEvent[], pattern: string): boolean {
   const compiled = toPattern(pattern);
   return listFetchedUrls(events).some(({ url }) => URL.canParse(url) && matchesUrl(compiled, new URL(url)));

@@ -10,7 +10,7 @@ export type GuardErrorKind =
   | "aborted"
   | "protocol";
 
-/** A request that got no usable response: `kind` for programs, `message` for people. `address`: host and port that were to be reached. */
+/** A request that got no usable response. `kind` is for programs, and `message` for people. `address`: the host and port that the request was for. */
 export class GuardError extends Error {
   override readonly name = "GuardError";
   constructor(
@@ -70,7 +70,7 @@ export function toGuardError(error: unknown, url: URL, hasResponse: boolean): Gu
   return fail("protocol", `sent a response that is not valid HTTP (${detail})`);
 }
 
-/** Code and detail of an error; of an AggregateError (all addresses failed) those of its first part. */
+/** Code and detail of an error. For an AggregateError (all addresses failed), they come from its first part. */
 function codeAndDetailOf(error: unknown): { code: string; detail: string } {
   const firstError = error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error;
   const { code, message } = (firstError ?? {}) as { code?: unknown; message?: unknown };

@@ -3,7 +3,7 @@ import https from "node:https";
 import { reasonOf } from "../errors.ts";
 import { type Client, endToEndHeaders, forwardToOwnServer, framingHeaders, refuse, serveProxy } from "./proxy.ts";
 
-/** Serves a unix socket, whose requests are forwarded to a URL of the operator, and the responses back. */
+/** Serves a unix socket. Its requests are forwarded to a URL of the operator, and the responses are sent back. */
 export const forwardSocket = (socketPath: string, baseUrl: string): Promise<{ close(): Promise<void> }> =>
   serveProxy(socketPath, {
     onRequest: (client) =>
@@ -14,8 +14,8 @@ export const forwardSocket = (socketPath: string, baseUrl: string): Promise<{ cl
   });
 
 /**
- * Serves a unix socket of one client, whose requests are forwarded to another unix socket. Refuses those that `isAllowed` rejects, with
- * status 401.
+ * Serves a unix socket of one client, and forwards its requests to another unix socket. Requests that `isAllowed` rejects are refused with status
+ * 401.
  */
 export const serveOwnSocket = (
   socketPath: string,
@@ -51,7 +51,7 @@ function requestTo(baseUrl: string, client: Client): http.ClientRequest {
   return (target.protocol === "https:" ? https : http).request(target, {
     method,
     headers: { ...endToEndHeaders(headers), ...framingHeaders(client) },
-    // On an idle connection that was just closed, the request would fail, and a request for a model must not be sent twice.
+    // A new connection: on an idle one that was just closed, the request would fail, and a request to a model must not be sent twice.
     agent: false,
   });
 }
@@ -68,7 +68,7 @@ export async function fetchFile(baseUrl: string, path: string, token: string): P
 
 const checkMs = 5_000;
 
-/** Why requests don't reach the gateway at a URL; null if they do. It refuses a request without a token in a way that only it does. */
+/** Why requests don't reach the gateway at a URL; null: they do. The gateway is recognized by how it refuses a request without a token. */
 export async function findGatewayProblem(baseUrl: string): Promise<string | null> {
   const { host } = new URL(baseUrl);
   try {

@@ -22,13 +22,13 @@ export type GuardedRequest = {
   /** Resent after a redirect that keeps the method. */
   body?: string;
   signal?: AbortSignal;
-  /** For the whole request with redirects and body, without the wait for a free slot. Default 30,000. */
+  /** Time limit of the whole request with redirects and body. The wait for a free slot doesn't count. Default 30,000. */
   timeoutMs?: number;
   /** Limit of the decoded body. Default 5 MiB. */
   maxBytes?: number;
   /** Cuts a longer body at `maxBytes` instead of failing. */
   cutsBody?: boolean;
-  /** Default true. At most 5 redirects, each checked. `same_origin`: one to another origin is returned as it is, without its body. */
+  /** Default true. At most 5 redirects, each checked. With `same_origin`, a redirect to another origin is returned as it is, without its body. */
   followRedirects?: boolean | "same_origin";
 };
 
@@ -52,11 +52,11 @@ export type Guard = {
   /** Sends a request. A response with any status is returned. Throws GuardError if there is no response. */
   request(url: string, init?: GuardedRequest): Promise<GuardedResponse>;
   /**
-   * Decodes a body by its byte order mark, charset parameter or meta tag, else as UTF-8. In what a mapped host sent, the
-   * URLs of mapped hosts become those of the caller.
+   * Decodes a body by its byte order mark, charset parameter or meta tag, else as UTF-8. In the response of a mapped host, the URLs of mapped hosts
+   * are translated back to the caller's.
    */
   text(response: GuardedResponse): string;
-  /** The URL that the urlMap maps another one to; null if none. */
+  /** The URL to which the urlMap maps another URL; null if none. */
   findMappedUrl(url: string): string | null;
 };
 
@@ -72,13 +72,13 @@ export type GuardOptions = {
   now: () => number;
   /** Resolves a host name to all its addresses. Default: the system resolver. */
   lookup?: Lookup;
-  /** Resolves, checks and connects hosts in place of this process, which needs no network then. `allow` and `lookup` are its own. */
+  /** A proxy that resolves, checks and connects hosts in place of this process, which then needs no network. It has its own `allow` and `lookup`. */
   proxy?: TunnelProxy | null | undefined;
 };
 
 export const maxRedirects = 5;
 const keepAliveOptions = { keepAlive: true, timeout: 15_000 };
-// Not requested: zstd, because Bun accepts truncated bodies, and deflate, because some servers omit its zlib wrapper.
+// zstd is not requested, because Bun accepts truncated bodies. Neither is deflate, because some servers omit its zlib wrapper.
 const acceptEncoding = "gzip, br";
 const connectMs = 10_000;
 const defaultTimeoutMs = 30_000;
@@ -95,12 +95,12 @@ export const managedHeaders = [
   "expect",
   "accept-encoding",
 ];
-/** Headers that hold no credentials, as all others may: APIs have their own names for those. */
+/** Headers that hold no credentials. All other headers may hold some, because APIs use their own names. */
 const harmlessHeaders = "accept accept-encoding accept-language content-type range user-agent".split(" ");
 
 /**
- * The only client for URLs supplied by users. http(s) only, no user info, ports 80 and 443 unless allowed, every resolved address
- * and redirect checked, bounded in time, size and decompression.
+ * The only client for URLs supplied by users. It accepts only http(s) without user info, and only ports 80 and 443 unless others are allowed. It
+ * checks every resolved address and every redirect. Time, size and decompression are limited.
  */
 export function createGuard(options: GuardOptions): Guard {
   const { now, proxy = null, lookup = (hostname) => dns.lookup(hostname, { all: true }) } = options;
@@ -108,16 +108,16 @@ export function createGuard(options: GuardOptions): Guard {
   const mapping = createMapping(options.urlMap ?? {});
   const edits = editsOf(options);
   const slots = createSlots(options.maxPerHost ?? 4);
-  // Not shared: a kept-alive connection was checked against this guard's rules only.
+  // The agents are not shared, because a kept-alive connection was checked only against this guard's rules.
   const agents = createAgents(proxy, options.keepsAlive === false ? {} : keepAliveOptions);
   const freshAgents = createAgents(proxy, {});
 
-  /** Sends one request within `leftMs`, which is what earlier ones left of its time limit. A redirect is not followed. */
+  /** Sends one request within `leftMs`, the part of the time limit that earlier requests left. It doesn't follow a redirect. */
   function send({ method, url, headers, body }: Outgoing, realUrl: URL, init: GuardedRequest, leftMs: number) {
     const { signal: callerSignal, timeoutMs = defaultTimeoutMs, maxBytes = defaultMaxBytes, cutsBody = false } = init;
     return withTimeout({ callerSignal, leftMs, timeoutMs, url }, async (signal): Promise<EditedAnswer> => {
       const addresses = proxy ? null : await resolve(realUrl, policy, lookup, signal);
-      // What may not be sent twice gets a new connection: a host may close a kept-alive one at that moment.
+      // A request that may not be sent twice gets a new connection, because a host may close a kept-alive one at that moment.
       const isRepeatable = method === "GET" || method === "HEAD";
       const agent = (isRepeatable ? agents : freshAgents)[realUrl.protocol as keyof Agents];
       const wantsBody = (status: number, received: Headers) => findLocation(init, status, received) === null;
@@ -174,7 +174,9 @@ const targetOf = ({ method, url }: Outgoing): string => `${method} ${url.href}`;
 const findLocation = ({ followRedirects = true }: GuardedRequest, status: number, headers: Headers): string | null =>
   followRedirects && redirectStatuses.includes(status) ? headers.get("location") : null;
 
-/** The URL that a response redirects to, with the caller's host names; null: it is the final one. Throws GuardError if it may not be requested. */
+/**
+ * The URL that a response redirects to, with the caller's host names. null: the response is final. Throws GuardError if the URL may not be requested.
+ */
 function findNextUrl(
   { status, headers }: EditedAnswer,
   init: GuardedRequest,
@@ -193,7 +195,7 @@ const redirectLoop = ({ host, href }: URL) =>
 const tooManyRedirects = ({ host, href }: URL) =>
   new GuardError("redirect", href, `More than ${maxRedirects} redirects, the last one to ${host}`);
 
-/** The request after a redirect, as browsers send it: 303 turns every method but HEAD into GET, 301 and 302 only POST. */
+/** The request after a redirect, as browsers send it. 303 turns every method except HEAD into GET. 301 and 302 turn only POST into GET. */
 function toRedirected({ method, url, headers, body }: Outgoing, status: number, next: URL): Outgoing {
   const becomesGet = method !== "HEAD" && (status === 303 || (status < 303 && method === "POST"));
   return {
@@ -242,7 +244,7 @@ function resolveRedirect(location: string, from: URL): URL {
 /** `leftMs`: what is left of `timeoutMs`. */
 type Timeout = { callerSignal: AbortSignal | undefined; leftMs: number; timeoutMs: number; url: URL };
 
-/** Runs `work` with a signal that aborts, with a GuardError, when the caller aborts or `leftMs` is over. */
+/** Runs `work` with a signal. The signal aborts with a GuardError when the caller aborts or `leftMs` is over. */
 async function withTimeout<T>(
   { callerSignal, leftMs, timeoutMs, url }: Timeout,
   work: (signal: AbortSignal) => Promise<T>,

@@ -1,12 +1,12 @@
-/** Says whether a URL, as a listing writes it, is that of a hidden page. */
+/** Whether a URL, as a listing writes it, belongs to a hidden page. */
 type IsHidden = (url: string) => boolean;
 
 /** Files that list the pages of a site or repeat their texts: llms.txt, sitemaps and search indexes. */
 export const isListing = ({ pathname }: URL): boolean => /\.(txt|xml)$|(search|index)[^/]*\.json$/i.test(pathname);
 
-/** Members of the entries of search indexes that hold the URL of a page. */
+/** The members in which entries of search indexes hold the URL of a page. */
 const urlMembers = "url uri u href link loc location path permalink relpermalink route".split(" ");
-/** Where llms-full.txt names the page of a section: in one of its first lines, such as `Source: https://docs.example.com/a`. */
+/** The line with which llms-full.txt names the page of a section, such as `Source: https://docs.example.com/a`. It is one of the first lines. */
 const sourceLine = /^\W*(?:source|url|link|page)\W*:\W*?([\w./:?#][^\s>"')]*)/i;
 const sourceLines = 6;
 const sourceChars = 500;
@@ -19,7 +19,7 @@ const bareUrl = /https?:\/\/[^\s"'`<>()[\]{}]+/gi;
 export function withoutHiddenEntries(text: string, { href, origin, pathname }: URL, isHiddenUrl: IsHidden): string {
   const isHidden = (url: string) => URL.canParse(url, href) && isHiddenUrl(new URL(url, href).href);
   if (/\.json$/i.test(pathname)) {
-    // Search indexes name pages relative to the root of the site or of the docs, wherever they lie themselves.
+    // Search indexes name pages relative to the root of the site or of the docs, wherever the index itself is.
     const bases = [href, new URL("..", href).href, origin];
     return withoutJsonEntries(text, (url) =>
       bases.some((base) => URL.canParse(url, base) && isHiddenUrl(new URL(url, base).href)),
@@ -31,7 +31,7 @@ export function withoutHiddenEntries(text: string, { href, origin, pathname }: U
   return withoutLines(sections.flat(), isHidden).join("\n");
 }
 
-/** Searches for fixed texts only: regular expressions take too long for hostile files. */
+/** Searches only for fixed texts, because regular expressions take too long for hostile files. */
 function withoutXmlEntries(xml: string, isHidden: IsHidden): string {
   const parts: string[] = [];
   const opening = /<(url|sitemap)>/gi;
@@ -77,7 +77,7 @@ const isEntryOfHidden = (entry: unknown, isHidden: IsHidden): boolean =>
     ([name, value]) => urlMembers.includes(name.toLowerCase()) && typeof value === "string" && isHidden(value),
   );
 
-/** The sections of llms-full.txt: each begins with a heading of the first level, or with front matter that names its page. */
+/** The sections of llms-full.txt. Each begins with a heading of the first level, or with front matter that names its page. */
 function toSections(lines: string[]): string[][] {
   const sections: string[][] = [[]];
   let openFence: string | null = null;
@@ -97,7 +97,7 @@ function toSections(lines: string[]): string[][] {
   return sections;
 }
 
-/** Whether a section is that of a hidden page: its heading or one of its first lines has the URL. */
+/** Whether a section belongs to a hidden page: its heading or one of its first lines has the URL. */
 function isSectionOfHidden(lines: string[], isHidden: IsHidden): boolean {
   const [first = ""] = lines;
   if (!heading.test(first) && !first.startsWith("---")) return false;
@@ -133,7 +133,7 @@ function linksIn(line: string): Link[] {
   return links;
 }
 
-/** A line with its links replaced; `replace` returns null for one that stays. */
+/** A line with its links replaced. `replace` returns null for a link that stays. */
 function replaceLinks(line: string, replace: (link: Link) => string | null): string {
   let end = 0;
   const parts = linksIn(line).flatMap((link) => {
@@ -153,9 +153,9 @@ const urlsIn = (line: string): string[] => [
   ...line.matchAll(bareUrl).map(([url]) => trimUrl(url)),
 ];
 
-/** Without list items and lines of their own for hidden pages. In other lines, only the link is removed. */
+/** Removes list items and lines that are only about hidden pages. From other lines, it removes only the link. */
 function withoutLines(lines: string[], isHidden: IsHidden): string[] {
-  /** Indentation of the list item that was removed, to which all that is indented more belongs. */
+  /** Indentation of the removed list item. Lines with more indentation belong to it. */
   let removedIndent: number | null = null;
   return lines.flatMap((line) => {
     const indent = /^\s*/.exec(line)?.[0].length ?? 0;

@@ -19,7 +19,7 @@ const registries = [
 /** The hosts that a run may reach. */
 export type HostList = {
   permits(hostname: string): boolean;
-  /** Whether the host is one of the run's own URLs, or below one of its docs. */
+  /** Whether the host belongs to the run's own URLs, or is below a host of its docs. */
   isOwn(hostname: string): boolean;
   /** The error message for a host that is not permitted. */
   objection(hostname: string): string;

@@ -7,13 +7,13 @@ import zlib from "node:zlib";
 import { GuardError, toGuardError } from "./failure.ts";
 import type { Agents } from "./tunnel-agents.ts";
 
-/** A host address that passed the checks. `port`: the port to connect to in place of the URL's. */
+/** An address of a host that passed the checks. `port`: the port to connect to, if it is not the URL's. */
 export type CheckedAddress = { address: string; family: number; port?: number };
 
 /** The host name of a URL, without the brackets of an IPv6 address. */
 export const hostnameOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, "");
 
-/** The port of a URL, or that of its protocol. */
+/** The port of a URL; without one, the port of its protocol. */
 export const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === "https:" ? 443 : 80);
 
 /** The host and port to connect to for a URL. Addresses without a port are for the lookup of the host. */
@@ -42,7 +42,7 @@ export type RequestOptions = ConnectionOptions & {
   cutsBody?: boolean;
   /** Agents without keep-alive, to retry a request whose kept-alive connection was closed. */
   freshAgents: Agents;
-  /** Its reason becomes the error. */
+  /** When it aborts, its reason becomes the error. */
   signal: AbortSignal;
   /** False: the body is not read. */
   wantsBody(status: number, headers: Headers): boolean;
@@ -121,7 +121,7 @@ export function openRequest({
     ...(addresses && { lookup: toLookup(addresses) }),
     ...(isSecure && { rejectUnauthorized: true, servername: isIP(hostname) ? "" : hostname }),
   });
-  // The time to connect is limited. Through a proxy, which limits that itself, it is the time of the TLS handshake.
+  // The time to connect is limited. A proxy limits that itself, so there the time of the TLS handshake is limited.
   request.once("socket", (socket) => {
     const isHandshaking = isSecure && "secureConnecting" in socket && socket.secureConnecting === true;
     if (!socket.connecting && !isHandshaking) return;
@@ -193,6 +193,6 @@ function decode(response: Readable, codings: string[], url: URL): Readable {
     if (coding === "zstd") return zlib.createZstdDecompress();
     throw protocolError(`sent a response in the encoding ${JSON.stringify(coding)}, which was not requested`);
   });
-  // Errors reach the reader through the last stream; the callback only keeps them from being thrown twice.
+  // Errors reach the reader through the last stream. The callback keeps them from being thrown a second time.
   return pipeline([response, ...decoders], () => {}) as unknown as Readable;
 }

@@ -5,8 +5,8 @@ const timeoutMs = 10_000;
 const maxChars = 64 * 1024;
 
 /**
- * The version of the newest release, from the `latest.json` of a release, at a URL that the operator set. Throws if the answer is another
- * document. The request carries nothing about this service but its version.
+ * The version of the newest release. It is read from the `latest.json` of a release, at a URL that the operator set. Throws if the response is
+ * another document. The request tells nothing about this service except its version.
  */
 export async function fetchLatestVersion(url: string, signal: AbortSignal): Promise<string> {
   const response = await fetch(url, {

@@ -26,8 +26,8 @@ const isHostName = (host: string): boolean =>
   host.startsWith("[") || (host.length <= maxHostName && host.split(".").every((label) => labelShape.test(label)));
 
 /**
- * Parses a urlMap: host names or http(s) origins, each with the absolute http(s) URL that replaces it. Throws bad_request that
- * names the first invalid entry, or two spellings of the same key.
+ * Parses a urlMap: host names or http(s) origins, each with the absolute http(s) URL that replaces it. Throws bad_request, which names the first
+ * invalid entry or two spellings of the same key.
  */
 export function parseUrlMap(urlMap: Record<string, string>): MappedHost[] {
   const namesByKey = new Map<string, string>();
@@ -63,7 +63,7 @@ function parseKey(name: string): { key: string; origin: string } | null {
   return { key: scheme || impliedScheme ? url.origin : url.host, origin: url.origin };
 }
 
-/** The hosts that a urlMap replaces, with the URL of each: the same for all spellings of a key. Sorted. */
+/** The hosts that a urlMap replaces, each with its URL. The result is sorted, and the same for all spellings of a key. */
 export const mappedHostsOf = (urlMap: Record<string, string>): [host: string, url: string][] =>
   Object.entries(urlMap)
     .map(([name, url]): [string, string] => {
@@ -72,7 +72,7 @@ export const mappedHostsOf = (urlMap: Record<string, string>): [host: string, ur
     })
     .sort();
 
-/** The hosts that a urlMap replaces as one text, separated by spaces: two maps with the same hosts have previews of the same product. */
+/** The hosts that a urlMap replaces, as one text separated by spaces. Two urlMaps with the same hosts are previews of the same product. */
 export const hostsOf = (urlMap: Record<string, string>): string =>
   [...new Set(mappedHostsOf(urlMap).map(([host]) => host))].join(" ");
 
@@ -81,7 +81,7 @@ export const keysOf = ({ origin, host, hostname }: URL): string[] => [origin, ho
 
 const queryPairsOf = (search: string): string[] => search.replace(/^\?/, "").split("&").filter(Boolean);
 
-/** Secrets in a urlMap: previews take bypass tokens in the query of their URL. */
+/** Secrets in a urlMap: the URL of a preview can have a bypass token in its query. */
 export const secretsOf = (urlMap: Record<string, string>): string[] =>
   Object.values(urlMap)
     .flatMap((value) => queryPairsOf(httpUrl(value)?.search ?? ""))
@@ -160,7 +160,7 @@ export function compileMapping(hosts: readonly MappedHost[]): Mapping {
   };
 }
 
-/** The query that a server sent, without what it repeats of the query of the urlMap value, which may be a token. */
+/** The query that a server sent, without the pairs that it repeats from the urlMap value, because these may hold a token. */
 function withoutPairs(search: string, omittedPairs: string[]): string {
   const pairs = queryPairsOf(search);
   if (pairs.length === 0) return search;
@@ -170,7 +170,7 @@ function withoutPairs(search: string, omittedPairs: string[]): string {
 
 const isUnder = (path: string, prefix: string) => path === prefix || path.startsWith(`${prefix}/`);
 
-/** Translates the URLs in a text that the mapped host of `current` sent back to the caller's host names. */
+/** Translates the URLs in a text that the mapped host of `current` sent. They get the caller's host names. */
 export const toCallerText = ({ toCallerUrl }: Mapping, text: string, current: URL): string =>
   text.replace(/https?:\/\/[^\s"'`<>()[\]{}\\]+/gi, (urlText) => {
     const received = URL.parse(urlText);

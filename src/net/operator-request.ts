@@ -13,10 +13,10 @@ export type OperatorRequest = {
   signal: AbortSignal;
 };
 
-/** `dateAt`: the clock of the server, epoch milliseconds; null: it didn't say. */
+/** `dateAt`: the time on the server's clock, epoch milliseconds; null: the server didn't say. */
 export type OperatorAnswer = { status: number; text: string; dateAt: number | null };
 
-/** No answer. `kind`: `certificate` if the server was reached, but can't prove who it is. */
+/** There was no answer. `kind`: `certificate` if the server was reached but can't prove its identity. */
 export class NoAnswerError extends Error {
   constructor(
     readonly kind: "unreachable" | "certificate",

@@ -1,6 +1,6 @@
 /**
- * Normalizes a URL so that all forms of a page compare equal: `/a`, `/a/`, `/a.md`, `/a/index.html`, `//a`. The query is kept, sorted; the
- * fragment is dropped. A string that is not an absolute URL is returned as is.
+ * Normalizes a URL so that all forms of a page compare equal: `/a`, `/a/`, `/a.md`, `/a/index.html`, `//a`. The query is kept and sorted. The
+ * fragment is dropped. A string that is not an absolute URL is returned as it is.
  */
 export function pageKey(text: string): string {
   const url = URL.parse(text);

@@ -5,13 +5,16 @@ import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { type ChunkHook, splice } from "./tunnel.ts";
 
-/** Who sent a request, and what its response is written to. A request for another protocol has its bare connection, with the bytes that followed. */
+/**
+ * Who sent a request, and where its response is written. A request for another protocol has its bare connection, with the bytes that followed the
+ * request.
+ */
 export type Client = { request: http.IncomingMessage } & (
   | { response: http.ServerResponse }
   | { socket: net.Socket; head: Buffer }
 );
 
-/** What the response to a request is written to. */
+/** Where the response to a request is written. */
 export type Output = { response: http.ServerResponse } | { socket: net.Socket };
 
 type Handlers = {
@@ -33,7 +36,7 @@ export async function serveProxy(socketPath: string, { onRequest, onTunnel }: Ha
   );
   server.on("upgrade", (request: http.IncomingMessage, socket: net.Socket, head: Buffer) => {
     socket.on("error", () => {});
-    // The server does not tell where the body ends.
+    // The server can't tell where the body ends.
     if (hasBody(request)) refuse({ socket }, 400, "A request that changes the protocol cannot have a body.");
     else onRequest({ request, socket, head });
   });
@@ -57,7 +60,7 @@ export async function serveProxy(socketPath: string, { onRequest, onTunnel }: Ha
 }
 
 type ForwardHooks = {
-  /** Its reason ends the exchange. */
+  /** When it aborts, its reason ends the exchange. */
   signal: AbortSignal;
   /** Called with the response before its body is read. Returns the headers for the client. */
   onResponse: (response: http.IncomingMessage) => http.OutgoingHttpHeaders;
@@ -110,7 +113,7 @@ export async function forward(client: Client, upstream: http.ClientRequest, hook
   }
 }
 
-/** `socket`: the connection of a server that accepted another protocol, and `head` what it sent on it already. */
+/** `socket`: the connection, if the server accepted another protocol. `head`: what the server has already sent on it. */
 type UpstreamAnswer = { response: http.IncomingMessage; socket: net.Socket | null; head: Buffer };
 
 type OwnServerHooks = {
@@ -179,7 +182,7 @@ export function framingHeaders(client: Client): Record<string, string> {
   };
 }
 
-/** Calls `onDisconnect` if the client disconnects before the end of its response, or, without a response object, before its start. */
+/** Calls `onDisconnect` if the client disconnects too early: before the end of its response or, without a response object, before its start. */
 export function watchClient(client: Output, isAnswered: () => boolean, onDisconnect: () => void): void {
   outputOf(client).once("close", () => {
     const isDone = "response" in client ? client.response.writableFinished : isAnswered();

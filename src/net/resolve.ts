@@ -7,8 +7,8 @@ import { type CheckedAddress, hostnameOf, portOf } from "./http-request.ts";
 export type Lookup = (hostname: string) => Promise<CheckedAddress[]>;
 
 /**
- * Resolves a host to its addresses, all of which must be allowed. If one of them is that of the service itself, its public pages are the only
- * address. Throws GuardError: "dns", "refused" or, on abort, the signal's reason.
+ * Resolves a host to its addresses, all of which must be allowed. If one of them belongs to the service itself, only the address of its public pages
+ * is returned. Throws a GuardError, "dns" or "refused", or on abort the reason of the signal.
  */
 export async function resolve(
   url: URL,

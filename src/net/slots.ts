@@ -1,6 +1,6 @@
 export type Slots = ReturnType<typeof createSlots>;
 
-/** Limits the concurrent uses of each key, such as a host, to `max`. */
+/** Limits how many uses of each key, such as a host, are active at once to `max`. */
 export function createSlots(max: number) {
   const activeCounts = new Map<string, number>();
   const queues = new Map<string, (() => void)[]>();

@@ -1,4 +1,4 @@
-/** The start of the text of a response: once it has more than `maxChars`, the rest is not read. */
+/** The start of the text of a response. Once it has more than `maxChars` characters, the rest is not read. */
 export async function readTextStart({ body }: Response, maxChars: number): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";

@@ -9,7 +9,7 @@ import { openTunnel, TunnelRefused } from "./tunnel.ts";
 /** An HTTP proxy on a unix socket that resolves and checks the hosts of tunnels, and the token that it requires. */
 export type TunnelProxy = { path: string; token: string };
 
-/** One for each protocol of a URL. */
+/** One agent for each protocol of a URL. */
 export type Agents = { "http:": http.Agent; "https:": http.Agent };
 
 /** Marks responses that the proxy itself generated, with the kind of failure. */
@@ -18,13 +18,13 @@ export const failureHeader = "evald-failure";
 /** The message of such a response, URI-encoded. */
 export const failureMessageHeader = "evald-failure-message";
 
-/** Agents whose connections are tunnels (CONNECT) through a proxy. Their failures are GuardErrors that name the host only. */
+/** Agents whose connections are tunnels (CONNECT) through a proxy. Their failures are GuardErrors that name only the host. */
 export function createTunnelAgents(proxy: TunnelProxy, options: http.AgentOptions): Agents {
   const createConnector =
     (wrap: (socket: net.Socket, target: Target) => net.Socket) => (target: Target, done: Done) => {
       openTunnelTo(proxy, target).then((socket) => {
         done(null, wrap(socket, target));
-        // A host may answer before it is asked, and the request listens only on the next tick.
+        // A host may answer before it is asked. The request listens only from the next tick on.
         setImmediate(() => socket.resume());
       }, done);
     };

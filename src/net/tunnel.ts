@@ -3,7 +3,7 @@ import net from "node:net";
 const maxHeadBytes = 64 * 1024;
 const headEnd = "\r\n\r\n";
 
-/** A proxy refused a tunnel: `head` is the start of its response, or empty if it closed the connection or the start is too long. */
+/** The error if a proxy refused a tunnel. `head`: the start of its response; empty if the proxy closed the connection or the start is too long. */
 export class TunnelRefused extends Error {
   constructor(readonly head: string) {
     super("the proxy did not open the tunnel");
@@ -58,14 +58,17 @@ export async function openTunnel(request: TunnelRequest): Promise<net.Socket> {
   }
 }
 
-/** Called with each chunk before it is passed on: `in` comes from the server, `out` from the client. If it aborts the signal, the chunk is not passed on. */
+/**
+ * Called with each chunk before it is passed on. `in` comes from the server, and `out` from the client. If the hook aborts the signal, the chunk is
+ * not passed on.
+ */
 export type ChunkHook = (chunk: Buffer, direction: "in" | "out") => void;
 
 type SpliceOptions = {
   /** What the client and the server have already sent. */
   clientHead?: Buffer;
   serverHead?: Buffer;
-  /** Its reason ends the connection. */
+  /** When it aborts, its reason ends the connection. */
   signal?: AbortSignal;
   onChunk?: ChunkHook;
 };
@@ -90,7 +93,7 @@ export async function splice(client: net.Socket, server: net.Socket, options: Sp
     from.on("error", reject);
     from.once("close", resolve);
     from.resume();
-    // What the socket itself receives is read on a later tick, so this comes first.
+    // The socket reads what it receives on a later tick, so this comes first.
     if (head && head.length > 0) onData(head);
   };
   signal.addEventListener("abort", onAbort);

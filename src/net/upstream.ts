@@ -22,13 +22,13 @@ const connectMs = 10_000;
 const agents = { "http:": new http.Agent(), "https:": new https.Agent() };
 
 /**
- * Posts JSON to a model server. Redirects are not followed, so the key goes nowhere else. It has no timeout: the caller's
- * signal ends it. Throws a GuardError for an address that is not allowed.
+ * Posts JSON to a model server. Redirects are not followed, so the key goes nowhere else. There is no timeout, but the caller's signal ends the
+ * request. Throws a GuardError for an address that is not allowed.
  */
 export async function openUpstream(url: string, { headers, body, signal, allow }: UpstreamRequest): Promise<Response> {
   const init = {
     method: "POST",
-    // Uncompressed, so that the stream can be parsed as it passes.
+    // The response is uncompressed, so that the stream can be parsed as it passes.
     headers: { ...headers, "content-type": "application/json", "accept-encoding": "identity" },
     body,
     signal,
@@ -65,7 +65,7 @@ async function openGuarded(url: URL, init: OwnInit, allow: readonly AllowRule[])
   }
 }
 
-/** Fails if the response is cut: Bun ends the body of a destroyed request as if it were complete. */
+/** The stream fails if the response is cut. Bun would end the body of a destroyed request as if it were complete. */
 function toStream(answer: http.IncomingMessage, signal: AbortSignal): ReadableStream<Uint8Array> {
   const chunks = answer[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
   return new ReadableStream({
@@ -80,7 +80,7 @@ function toStream(answer: http.IncomingMessage, signal: AbortSignal): ReadableSt
   });
 }
 
-/** Why a URL can't be reached, before its name is resolved: a private address, localhost or another port; null if it may be. */
+/** Why a URL can't be reached, before its name is resolved: it has a private address, localhost or another port. null: it can be. */
 export function objectionToUrl(url: string, allow: readonly AllowRule[]): string | null {
   const parsed = new URL(url);
   const host = hostnameOf(parsed);
