@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isCompiled } from "./build.ts";
 
-// Packages that few requests need and that are slow to load: the first use of each loads it. `import()` would make the functions that use
-// them asynchronous. Loading these at the start, with the schemas of the AI SDK, took 33 of its 99 ms, and 11 MB of memory.
+// These packages load slowly and few requests need them, so the first use of each loads it. `import()` would make the functions that use them
+// asynchronous. Loading them at the start, with the schemas of the AI SDK, took 33 of its 99 ms, and 11 MB of memory.
 
 export const loadJose = (): typeof import("jose") => require("jose");
 export const loadEventSource = (): typeof import("eventsource-parser/stream") => require("eventsource-parser/stream");

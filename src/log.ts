@@ -15,7 +15,7 @@ type LogSettings = { logLevel: Config["logLevel"]; logFormat: Config["logFormat"
  */
 export function createLog({ logLevel, logFormat }: LogSettings, secrets: readonly string[] = []): Logger {
   const stderr = pino.destination({ fd: 2, sync: false, minLength: 8 * 1024, maxLength: maxBufferedBytes });
-  // Drops what a full or closed stderr rejects: the last flush would retry forever and keep the process from exiting.
+  // Drops what a full or closed stderr rejects. Otherwise the last flush would retry forever and keep the process from exiting.
   stderr.on("error", () => {
     stderr.flushSync = () => {};
   });
@@ -29,7 +29,7 @@ export function createLog({ logLevel, logFormat }: LogSettings, secrets: readonl
       isScheduled = true;
       setTimeout(() => {
         isScheduled = false;
-        // This is not the logger's own flush, which syncs to disk each time.
+        // The logger has its own flush, but that syncs to disk each time.
         stderr.flush();
       }, flushMs).unref();
     },
@@ -89,5 +89,5 @@ function toText(value: unknown): string {
 /** Control characters and marks of the writing direction, which logged or printed text could use to manipulate the terminal. */
 export const controlCharacters = /(?![\n\t])[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
 
-/** Text that changes nothing on a terminal but the places that it is written to. */
+/** Text that can't manipulate a terminal: it only changes the places that it is written to. */
 export const toPrintable = (text: string): string => text.replace(controlCharacters, "");

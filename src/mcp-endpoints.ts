@@ -25,7 +25,7 @@ export const toTools = (ctx: Context): Tool[] => [
   ...runTools(ctx),
 ];
 
-/** More tools, only for keys that name the scope `write`: all others pay for the usual ones alone. */
+/** More tools, only for keys that name the scope `write`. Other keys pay only for the usual tools. */
 export const toEditTools = (ctx: Context): Tool[] => [
   ...promptEditTools(ctx),
   ...proposalTools(ctx),
@@ -74,7 +74,7 @@ async function loadEndpoint(ctx: Context, offer: ServerFeatures | Surface): Prom
   return createEndpoint(ctx, "tools" in offer ? toSurface(offer) : offer);
 }
 
-/** The MCP endpoint for a kind of key, created when one of them first uses it. `surface` replaces the usual one. */
+/** The MCP endpoint for a kind of key. It is created when a key of that kind is first used. `surface` replaces the usual endpoint. */
 export function createMcpEndpoints(ctx: Context, surface?: Surface): (caller: Caller) => Promise<Endpoint> {
   const mainEndpoint = lazy(() => loadEndpoint(ctx, surface ?? featuresOf(ctx, toTools(ctx))));
   const editorEndpoint = lazy(() => loadEndpoint(ctx, featuresOf(ctx, [...toTools(ctx), ...toEditTools(ctx)])));

@@ -2,8 +2,8 @@
 const retryMs = 60_000;
 
 /**
- * A function that does its work at the first call and returns the same result from then on. Work that failed is done again at the next
- * call, since the reason may be temporary, such as too many open files; work whose result isn't final, at the first call a minute later.
+ * A function that does its work at the first call and returns the same result from then on. Work that failed is done again at the next call, because
+ * the reason may be temporary, such as too many open files. If the result isn't final, the work is done again at the first call after a minute.
  */
 export function once<T>(work: () => Promise<T>, isFinal: (result: T) => boolean = () => true): () => Promise<T> {
   let cached: Promise<T> | undefined;

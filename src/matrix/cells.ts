@@ -11,19 +11,22 @@ import { standingsOf, type TestedPair } from "./standings.ts";
 /** An agent with its model; empty: it has none. */
 type AgentModel = { agent: string; model: string };
 
-/** The runs of an agent on a prompt with its newest version, context, methodology and scope. `day`: those with a report, as one day; null: none. */
+/**
+ * The runs of an agent on a prompt with its newest version, context, methodology and scope. `day`: all runs with a report, merged into one day; null:
+ * there are none.
+ */
 type CellRuns = { day: ScoreDay | null; failed: FailedRun[] };
 
 const variantOf = ({ version, contextDigest, methodology, scope }: ScoreDay) =>
   [version, contextDigest, methodology.hash, scope].join(" ");
 
-/** What a score measures; scores of different measures are neither compared nor combined. null: there is no score. */
+/** What a score measures. Scores of different measures are neither compared nor combined. null: there is no score. */
 const measureOf = ({ day }: CellRuns): string | null =>
   day && day.scores.length > 0 ? `${day.scope} ${day.methodology.hash}` : null;
 
 const scoresOf = (cell: CellRuns | null | undefined): number[] => cell?.day?.scores ?? [];
 
-/** Agents in alphabetical order. A failed run names the model that was requested, so that it adds none to an agent with reports. */
+/** Agents in alphabetical order. A failed run names the model that was requested, so for an agent with reports it adds no model. */
 export function agentsOf(days: ScoreDay[], failed: FailedRun[]): AgentModel[] {
   const scoredAgents = new Set(days.map(({ agent }) => agent));
   const runs = [...days, ...failed.filter(({ agent }) => !scoredAgents.has(agent))];
@@ -87,7 +90,7 @@ export function toCells(runs: (CellRuns | null)[]): (Cell | null)[] {
   });
 }
 
-/** Why the score of the agent at `index` was not tested; null: it has no score, or no other agent has one. */
+/** Why the score of the agent at `index` was not tested. null: the agent has no score, or no other agent has one. */
 function untestedStanding(measures: (string | null)[], index: number): Cell["standing"] {
   const measure = measures[index] ?? null;
   const others = measures.filter((other, i) => other !== null && i !== index);
@@ -98,7 +101,7 @@ function untestedStanding(measures: (string | null)[], index: number): Cell["sta
 function toResults(runs: CellRuns[]) {
   const days = runs.flatMap(({ day }) => day ?? []);
   const failed = runs.flatMap((cell) => cell.failed);
-  // With one time for all, there is one point.
+  // All runs get the same time, so there is one point.
   const [point] = pointsOf(() => 0, days, failed);
   const { n = 0, infraFailures = 0, score = null, successRate = null } = point ?? {};
   const values = (name: "seconds" | "costsUsd") => days.flatMap((day) => day[name]);
@@ -121,7 +124,7 @@ function pairsOf<T>(items: T[]): [T, T][] {
   return items.flatMap((a, i) => items.slice(i + 1).map((b): [T, T] => [a, b]));
 }
 
-/** The results of each agent over prompts, of which `rows` has the runs and `cells` the results, and the agents compared prompt by prompt. */
+/** The results of each agent over prompts, and the agents compared prompt by prompt. `rows`: the runs of each prompt. `cells`: its results. */
 export function summarizeAgents(
   agents: AgentModel[],
   rows: (CellRuns | null)[][],
@@ -157,7 +160,10 @@ export function summarizeAgents(
   };
 }
 
-/** What most scores of each agent measure; of several, what most scores of all agents measure. null: there is no score. */
+/**
+ * What most scores of each agent measure. If there are several such measures, what most scores of all agents measure decides. null: there is no
+ * score.
+ */
 function mainMeasuresOf(columns: (CellRuns | null)[][]): (string | null)[] {
   const measuresOfAgents = columns.map((column) => column.flatMap((cell) => (cell && measureOf(cell)) ?? []));
   const countIn = (measures: string[], measure: string) => measures.filter((each) => each === measure).length;
@@ -169,7 +175,7 @@ function mainMeasuresOf(columns: (CellRuns | null)[][]): (string | null)[] {
   });
 }
 
-/** One agent over prompts: the mean or median of the results of each, in which each prompt counts equally. A single median keeps its interval. */
+/** One agent over prompts: the mean or median of the results of the prompts. Each prompt counts equally. A single median keeps its interval. */
 function toSummary(runs: CellRuns[], cells: Cell[]): Omit<Cell, "standing"> {
   const versions = [...new Set(runs.flatMap(({ day }) => day?.version ?? []))];
   const scored = runs.find((cell) => measureOf(cell) !== null)?.day;
@@ -190,7 +196,7 @@ function toSummary(runs: CellRuns[], cells: Cell[]): Omit<Cell, "standing"> {
   };
 }
 
-/** Two agents compared on the prompts that both have comparable scores of. None: there is no such prompt, or a single one with too few runs. */
+/** Compares two agents on the prompts on which both have comparable scores. Empty: there is no such prompt, or only one with too few runs. */
 function comparePrompts(a: number, b: number, left: (CellRuns | null)[], right: (CellRuns | null)[]) {
   const both = left.flatMap((cell, i) => {
     const other = right[i];

@@ -24,7 +24,10 @@ const resultColumns: [name: string, read: (cell: Cell | undefined) => Value][] =
   ["costUsdHigh", (cell) => cell?.costUsd?.high],
 ];
 
-/** One row per agent over all prompts, without promptId, then one per prompt and agent. Agents without runs on a prompt have empty fields, and `n` is 0. */
+/**
+ * First one row per agent over all prompts, without promptId. Then one row per prompt and agent. If an agent has no runs on a prompt, the fields are
+ * empty and `n` is 0.
+ */
 export function matrixCsv({ agents, prompts }: Matrix): string {
   const header = ["promptId", "title", "agent", "model", "agentVersion", ...resultColumns.map(([name]) => name)];
   const resultsOf = (cell: Cell | undefined) => resultColumns.map(([, read]) => read(cell));

@@ -22,9 +22,9 @@ const quarterMs = 15 * 60_000;
 type Prompt = { id: string; title: string };
 
 /**
- * The results of all agents on prompts: all that aren't archived, without canaries, those with a tag, one prompt, or one evaluation. Of each agent,
- * the runs in the period with its newest version and methodology count. Throws not_found, and bad_request for an invalid time or more than
- * one of prompt, tag and evaluation.
+ * The results of all agents on one prompt, on the prompts with a tag, or on all prompts that are neither archived nor canaries. With `evalRequestId`,
+ * the results of one evaluation. For each agent, the runs in the period with its newest version and methodology count. Throws not_found. Throws
+ * bad_request for an invalid time, and for more than one of prompt, tag and evaluation.
  */
 export function getMatrix(ctx: Context, org: OrgId, filter: MatrixFilter, { limit, offset }: Page): Matrix {
   const { tag, promptId, evalRequestId, since, until } = filter;
@@ -38,7 +38,8 @@ export function getMatrix(ctx: Context, org: OrgId, filter: MatrixFilter, { limi
   const matrix = cachedResult(ctx.db, ["matrix", org, tag, promptId, start, end], () => {
     const rows = listPromptsOf(ctx, org, { tag, promptId });
     const ids = rows.map(({ id }) => id);
-    // Of the days in which the period begins and ends, only what is in it counts. All that is before it is one day, and all after it another: neither is read.
+    // Of the days in which the period begins and ends, only the part in the period counts. Everything before the period counts as one day, and
+    // everything after it as another. Neither of these two days is read.
     const startOfDay = (at: number) => {
       if (at < start) return 0;
       return at < end ? Math.max(start, at - (at % dayMs)) : end;

@@ -5,12 +5,13 @@ import type { Standing } from "./schema.ts";
 
 const alpha = 0.05;
 
-/** Two agents, by position. `delta`: how much higher the second scores. `p`: of a test that they are equal. */
+/** Two agents, by position. `delta`: how much higher the second agent scores. `p`: the p value of a test that both are equal. */
 export type TestedPair = { agents: [first: number, second: number]; delta: number; p: number };
 
 /**
- * The standing of each of `count` agents; null: it is in no pair. The leader is ahead in most pairs. It is best if it is ahead of all others by
- * at least 5 points and significantly so, with p values adjusted for all pairs; otherwise those that can't be told from it are tied with it.
+ * The standing of each of `count` agents; null: the agent is in no pair. The leader is the agent that is ahead in most pairs. It is best if it is
+ * ahead of every other agent significantly and by at least 5 points, with p values adjusted for all pairs. Otherwise, the agents that can't be told
+ * from it are tied with it.
  */
 export function standingsOf(count: number, pairs: TestedPair[]): (Standing | null)[] {
   const adjusted = holm(pairs.map(({ p }) => p));
@@ -30,7 +31,7 @@ export function standingsOf(count: number, pairs: TestedPair[]): (Standing | nul
     standings[other] = lead >= threshold && adjusted[i]! < alpha ? "behind" : "tied";
   }
   standings[leader] = standings.includes("tied") ? "tied" : "best";
-  // Compared with others, but not with the leader.
+  // These agents were compared with others, but not with the leader.
   for (const agent of testedAgents) standings[agent] ??= "not_comparable";
   return standings;
 }

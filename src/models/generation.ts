@@ -23,7 +23,10 @@ type Generation = {
 /** A schema as plain JSON, without TypeBox's own symbols. */
 export const plainSchema = (schema: TSchema): object => JSON.parse(JSON.stringify(schema));
 
-/** One JSON object from a model without tools (undefined: its text has none), or the error of the call. Not every model follows the schema. Throws what `stop` carries. */
+/**
+ * Asks a model without tools for one JSON object. Returns the object, undefined if the text has none, or the error of the call. Not every model
+ * follows the schema. Throws the reason with which `stop` was aborted.
+ */
 export async function generate(
   ctx: Context,
   { access, gatewaySession, schema, instructions, messages, stop }: Generation,

@@ -4,13 +4,13 @@ import { invalidField } from "../errors.ts";
 
 /** Largest login file, in bytes. */
 const maxLoginBytes = 64 * 1024;
-/** Times in seconds since 1970 are below this, times in milliseconds above. */
+/** Times in seconds since 1970 are below this. Times in milliseconds are above it. */
 const maxSeconds = 1e11;
 
-/** A login file as it is stored. `expiresAt`: in epoch ms; null: it doesn't say. */
+/** A login file as it is stored. `expiresAt`: epoch ms; null: the file doesn't say. */
 type LoginFile = { content: string; expiresAt: number | null };
 
-/** Checks the login file of an agent, and empties what its entry says. Throws bad_request, which quotes nothing of the file. */
+/** Checks the login file of an agent, and empties the fields that the agent's entry lists. Throws bad_request, which quotes nothing of the file. */
 export function parseLoginFile(agent: string, text: string, { file, expiry, emptied = [] }: LoginEntry): LoginFile {
   if (text.trim() === "") throw invalidField("file", "is empty");
   if (Buffer.byteLength(text) > maxLoginBytes) throw invalidField("file", `has more than ${maxLoginBytes} bytes`);
@@ -31,7 +31,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** The value at names with dots between them; undefined: there is none. */
+/** The value at a path of names separated by dots; undefined: there is none. */
 const fieldOf = (value: unknown, path: string): unknown =>
   path
     .split(".")

@@ -28,8 +28,8 @@ export const listLogins = (ctx: Context, org: OrgId): AgentLogin[] =>
     .sort((a, b) => a.agent.localeCompare(b.agent));
 
 /**
- * Stores the login of an agent, encrypted, in place of the one before. `text`: the file that its own login writes. Throws bad_request, which
- * quotes nothing of the file.
+ * Stores the login of an agent, encrypted. It replaces the previous one. `text`: the file that the agent's own login command writes. Throws
+ * bad_request, which quotes nothing of the file.
  */
 export function setLogin(ctx: Context, org: OrgId, agent: string, text: string): AgentLogin {
   const { secretKey } = ctx.config;
@@ -60,7 +60,7 @@ export function removeLogin(ctx: Context, org: OrgId, agent: string): AgentLogin
   });
 }
 
-/** Throws bad_request that names the option unless the organization has a login for the agent. */
+/** Throws bad_request, which names the option, unless the organization has a login for the agent. */
 export function checkLogin(ctx: Context, org: OrgId, agent: string): void {
   if (findRow(ctx, org, agent)) return;
   throw invalidField(
@@ -69,7 +69,7 @@ export function checkLogin(ctx: Context, org: OrgId, agent: string): void {
   );
 }
 
-/** The login file of an agent, for a run. Throws an AgentFailure if there is none that works. */
+/** The login file of an agent, for a run. Throws an AgentFailure if no working login is stored. */
 export function readLogin(ctx: Context, org: OrgId, agent: string): Uint8Array {
   const row = findRow(ctx, org, agent);
   const remedy = `store one with evald agent set-login ${agent}`;

@@ -24,7 +24,10 @@ import { seal, unseal } from "./seal.ts";
 /** The gateway through which agents and judges call models. */
 export const gatewayOf = perContext(({ now }) => createGateway({ now }));
 
-/** A model provider of an organization. `key`: what is shown of it, such as its last four characters, or why it can't be used; empty without one. */
+/**
+ * A model provider of an organization. `key`: what is shown of the key, such as its last four characters, or why it can't be used; empty without a
+ * key.
+ */
 export type ModelSource = {
   provider: ModelProvider;
   source: "organization" | "environment" | "none";
@@ -47,8 +50,8 @@ export const listModels = (ctx: Context, org: OrgId): ModelSource[] =>
   });
 
 /**
- * How an organization calls a model: with its own key, or else with the one from the environment. Throws bad_request for an invalid name
- * or a missing key, and conflict if the key can't be decrypted.
+ * How an organization calls a model: with its own key, else with the key from the environment. Throws bad_request for an invalid name or a missing
+ * key, and conflict if the key can't be decrypted.
  */
 export function getModel(ctx: Context, org: OrgId, id: string): ModelAccess {
   const model = parseModelId(id);
@@ -64,7 +67,7 @@ export function getModel(ctx: Context, org: OrgId, id: string): ModelAccess {
   return { id, provider, name, baseUrl, key: key || null, prices, allow: isOfOperator ? null : allowPrivate };
 }
 
-/** A model that an agent calls by itself, with a login. Throws bad_request for an invalid name. */
+/** A model that an agent with a login calls itself. Throws bad_request for an invalid name. */
 export function getModelOfLogin({ config }: Context, id: string): ModelAccess {
   const model = parseModelId(id);
   if (!model) throw badRequest(`Invalid model ${JSON.stringify(id)}. Use ${modelSyntax}.`);
