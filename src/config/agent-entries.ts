@@ -16,14 +16,14 @@ const maxProblems = 20;
 export function parseAgentEntries(value: string): AgentEntry[] {
   if (value === "") return [];
   const entries = readEntries(value).flatMap(({ source, content }) => checkEntries(content, source));
-  // An agent with `acp` can also be started over that protocol, under a second ID.
+  // An agent with `acp` can also be started over that protocol. It then has a second ID.
   const ids = entries.flatMap(({ id, acp }) => (acp ? [id, `${id}-acp`] : [id]));
   const duplicate = ids.find((id, i) => ids.indexOf(id) !== i);
   if (duplicate !== undefined) throw new ConfigError(`${syntax}: the id ${duplicate} is used twice; rename one`);
   return entries;
 }
 
-/** The agents of one file or list. `source`: where they are from, for errors; empty: the setting itself. Throws ConfigError. */
+/** The agents of one file or list. `source`: where they come from, for errors; empty: the setting itself. Throws ConfigError. */
 export function checkEntries(content: unknown, source: string): AgentEntry[] {
   const isList = Array.isArray(content);
   const list = Type.Array(AgentEntry);
@@ -32,14 +32,14 @@ export function checkEntries(content: unknown, source: string): AgentEntry[] {
     ? entries.flatMap((entry, i) => findContradictions(entry).map((problem) => `${i}.${problem}`))
     : problemsIn(Value.Errors(list, entries));
   if (problems.length === 0) return entries as AgentEntry[];
-  // Problems start with the index of their agent, which a single one doesn't have.
+  // Each problem starts with the index of its agent. A single agent has no index.
   const lines = problems.slice(0, maxProblems).map((problem) => (isList ? problem : problem.replace(/^0\./, "")));
   throw new ConfigError(`${syntax}${source && `; in ${source}`}: ${lines.join("; ")}`);
 }
 
 type Content = { source: string; content: unknown };
 
-/** Reads the setting itself, a file, or the files of a folder in the order of their names. Comments and trailing commas are allowed. */
+/** Reads the setting itself, a file, or all files of a folder in the order of their names. Comments and trailing commas are allowed. */
 function readEntries(value: string): Content[] {
   if (value.trimStart().startsWith("[")) return [{ source: "", content: parse(value, "the list") }];
   try {
@@ -68,13 +68,13 @@ function problemsIn(errors: Iterable<ValueError>): string[] {
   const problems = new Map<string, string>();
   for (const error of errors) {
     const { field = "list", problem = "" } = invalidInput(deepest(error), "list");
-    // The problem of a missing field is such as "required; must be a string".
+    // For a missing field, the problem is a text such as "required; must be a string".
     if (!problems.has(field)) problems.set(field, `${field} ${problem.replace("required; ", "is required: it ")}`);
   }
   return [...problems.values()];
 }
 
-/** For a value of several types: the error inside of it, if it has the right type but wrong contents. */
+/** The innermost error of a value that may have several types, if the value has the right type but wrong contents. */
 function deepest(error: ValueError): ValueError {
   const inner = error.errors.map((each) => each.First()).find((each) => each && each.path.length > error.path.length);
   return inner ? deepest(inner) : error;
@@ -83,14 +83,14 @@ function deepest(error: ValueError): ValueError {
 /** Placeholders that every agent may use. */
 const placeholders = ["gateway", "token", "model", "provider", "home", "prompt", "promptFile"];
 
-/** The placeholders of a text. */
+/** The placeholders in a text. */
 const placeholdersIn = (text: string): string[] => [...text.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
 
-/** The providers of an agent, each with the values of further placeholders. */
+/** The providers of an agent, each with the values of its additional placeholders. */
 export const providersOf = ({ provider }: AgentEntry): Partial<Record<ModelProvider, Record<string, string>>> =>
   typeof provider === "string" ? { [provider]: {} } : provider;
 
-/** What is wrong with the placeholders of an agent. */
+/** The problems with the placeholders of an agent. */
 function placeholderProblems(entry: AgentEntry): string[] {
   const { mcp, options = {}, acp, login } = entry;
   const ownPlaceholders = Object.values(providersOf(entry)).flatMap((values) => Object.keys(values ?? {}));
@@ -120,7 +120,7 @@ function placeholderProblems(entry: AgentEntry): string[] {
   ];
 }
 
-/** What no schema can say about an agent. */
+/** The problems of an agent that a schema can't express. */
 function findContradictions(entry: AgentEntry): string[] {
   const { stream, args = [], exitCode, failure, mcp, files = {}, login } = entry;
   const problems = placeholderProblems(entry);
@@ -141,7 +141,7 @@ function findContradictions(entry: AgentEntry): string[] {
     );
   if (failure !== undefined && !isPattern(failure)) problems.push("failure must be a regular expression");
   const settings = mcp && files[mcp.file];
-  // Codex reads TOML, to which text is added; all other formats are JSON.
+  // Codex reads TOML, so MCP servers are added to its file as text. All other formats are JSON.
   const needsText = mcp?.format === "codex";
   if (mcp && settings !== undefined && isObject(settings) === needsText)
     problems.push(
@@ -161,6 +161,6 @@ function isPattern(pattern: string): boolean {
   }
 }
 
-/** With an empty alternative, a pattern matches any text and shows its groups. */
+/** Whether a pattern has a group. With an empty alternative, the pattern matches any text, and the match shows its groups. */
 const isPatternWithGroup = (pattern: string): boolean =>
   isPattern(pattern) && new RegExp(`${pattern}|`).exec("")?.length === 2;

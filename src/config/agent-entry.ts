@@ -2,14 +2,14 @@ import { type Static, Type } from "@sinclair/typebox";
 import { mapOf, Nullable, OneOf, shape } from "../schema.ts";
 import { modelProviders } from "./model-settings.ts";
 
-/** Output formats of coding agents. `acp`: the Agent Client Protocol over stdio. `none`: plain text, whose end is the answer. */
+/** Output formats of coding agents. `acp`: the Agent Client Protocol over stdio. `none`: plain text. The end of the text is the answer. */
 const streamFormats = ["claude", "codex", "gemini", "opencode", "copilot", "pi", "acp", "none"] as const;
 export type StreamFormat = (typeof streamFormats)[number];
 
-/** Formats in which agents read their MCP servers. */
+/** Formats of the files in which agents read their MCP servers. */
 export const mcpFormats = ["claude", "codex", "gemini", "qwen", "opencode", "copilot"] as const;
 
-/** evald's names for tools, which grading knows. */
+/** evald's names for tools. Grading knows these names. */
 const toolNames = ["run_command", "fetch_page", "write_file", "read_file", "list_files"] as const;
 export type ToolName = (typeof toolNames)[number];
 
@@ -32,7 +32,7 @@ const Env = Type.Record(Type.String(variableName), Type.Unknown(), { additionalP
 const FileContent = Type.Union([Type.String(), Type.Array(Type.String()), Type.Record(Type.String(), Type.Unknown())]);
 const Files = Type.Record(Type.String(relativePath), FileContent, { additionalProperties: false });
 
-/** What a setting adds to the command line, the variables and the files of an agent. */
+/** What an agent setting adds to the command line, the variables and the files of the agent. */
 const Addition = Type.Object(
   { args: Type.Optional(Args), env: Type.Optional(Env), files: Type.Optional(Files) },
   { additionalProperties: false },
@@ -47,18 +47,18 @@ const choiceOf = <const T extends string>(values: readonly T[]) =>
 
 /** How hard a model thinks. */
 export const effortLevels = ["low", "medium", "high"] as const;
-/** Whether an agent may do everything, or asks first. */
+/** Whether an agent may do everything, or must ask first. */
 export const permissionModes = ["allow", "ask"] as const;
 
-/** The settings of a prompt that an agent supports, each with what it adds. */
+/** The prompt settings that an agent supports, each with what it adds. */
 const Options = Type.Object(
   {
     effort: Type.Optional(choiceOf(effortLevels)),
-    /** `allow` applies unless a prompt chooses otherwise. */
+    /** `allow` applies unless a prompt chooses another mode. */
     permissions: Type.Optional(choiceOf(permissionModes)),
-    /** `{systemPrompt}` is the text. */
+    /** `{systemPrompt}` is replaced by the text. */
     systemPrompt: Type.Optional(Addition),
-    /** `off` applies unless a prompt chooses otherwise. */
+    /** `off` applies unless a prompt chooses `on`. */
     webSearch: Type.Optional(choiceOf(["on", "off"])),
   },
   { additionalProperties: false },
@@ -69,18 +69,18 @@ const fieldPath = shape(
   "names of fields with dots between them, such as tokens.access_token",
 );
 
-/** How an agent works with the login of a person in place of an API key. It then calls its vendor itself. */
+/** How an agent works with a person's login instead of an API key. It then calls its vendor itself. */
 const Login = Type.Object(
   {
-    /** Path in its home directory of the file that its own login writes. */
+    /** Path of the file with the login, in the agent's home directory. The agent's own login command writes this file. */
     file: Type.String(relativePath),
-    /** Further hosts of its vendor that it needs. */
+    /** Additional hosts of its vendor that it needs. */
     hosts: Type.Optional(Type.Array(Type.String(hostName))),
-    /** The field of the file that says when the login expires: a time, or a token that contains one. */
+    /** The field of the file that contains when the login expires: a time, or a token that contains a time. */
     expiry: Type.Optional(Type.String(fieldPath)),
-    /** Fields that are emptied: tokens that work once, so that a session can't end the login of the person. */
+    /** Fields that are emptied. They contain tokens that work only once. A session that used such a token would end the person's login. */
     emptied: Type.Optional(Type.Array(Type.String(fieldPath))),
-    /** Whether it must be able to change the file. It then gets a copy, whose changes end with the session. */
+    /** Whether the agent must be able to change the file. It then gets a copy, whose changes are lost at the end of the session. */
     copied: Type.Optional(Type.Boolean()),
     args: Type.Optional(Args),
     /** null removes a variable. */
@@ -102,7 +102,7 @@ const Mcp = Type.Object(
   { additionalProperties: false },
 );
 
-/** Several providers, each with the values of its placeholders. */
+/** Several providers, each with the values of the agent's placeholders. */
 const ProviderValues = Type.Partial(
   Type.Object(
     Object.fromEntries(modelProviders.map((provider) => [provider, mapOf(Type.String())])) as Record<
@@ -114,8 +114,8 @@ const ProviderValues = Type.Partial(
 );
 
 /**
- * A coding agent: how to find it, start it, and read what it does. The agents that evald knows and those that the operator adds have the same
- * fields. docs/agents.md explains each of them and the placeholders in `args`, `env` and `files`.
+ * A coding agent: how to find it, start it, and read what it does. The built-in agents of evald and the agents that the operator adds have the same
+ * fields. docs/agents.md explains each field and the placeholders in `args`, `env` and `files`.
  */
 export const AgentEntry = Type.Object(
   {
@@ -125,49 +125,49 @@ export const AgentEntry = Type.Object(
     command: Type.String({ minLength: 1 }),
     /** The npm package that contains the program. */
     package: Type.Optional(Type.String({ minLength: 1 })),
-    /** Glob of the native program among the installed packages, if the program on PATH is only a launcher. */
+    /** Glob of the native program in the installed packages, for agents whose program on PATH is only a launcher. */
     native: Type.Optional(Type.String({ minLength: 1 })),
-    /** Oldest major version of Node.js that it runs on. */
+    /** The oldest major version of Node.js that the agent runs on. */
     minNode: Type.Optional(Type.Integer({ minimum: 1 })),
-    /** Command line that installs it. */
+    /** The command line that installs the agent. */
     install: Type.Optional(Type.String({ minLength: 1 })),
-    /** Versions with which a full session was tested, newest first. */
+    /** Versions that were tested with a full session, newest first. */
     testedVersions: Type.Optional(Type.Array(Type.String({ minLength: 1 }))),
-    /** Increased with each change that may change what the agent does. */
+    /** Incremented with each change that may affect what the agent does. */
     revision: Type.Optional(Type.Integer({ minimum: 1 })),
-    /** The provider of its models, or several, each with further placeholders. */
+    /** The provider of the agent's models. If there are several, each has values for additional placeholders. */
     provider: Type.Union([OneOf(modelProviders), ProviderValues]),
     stream: OneOf(streamFormats),
     args: Type.Optional(Args),
     env: Type.Optional(Env),
     /** Files in its home directory by path. */
     files: Type.Optional(Files),
-    /** Further files and folders of the machine that it can read. */
+    /** Additional files and folders of the machine that the agent can read. */
     mounts: Type.Optional(Type.Array(Type.String(absolutePath))),
-    /** evald's names for the agent's tools. */
+    /** The agent's names for its tools, each with evald's name for the tool. */
     tools: Type.Optional(mapOf(OneOf(toolNames))),
-    /** Pattern of the line with which the agent ends the output of a command. Its group is the exit code. */
+    /** Pattern of the line that the agent writes at the end of the output of a command. Its group is the exit code. */
     exitCode: Type.Optional(Type.String({ minLength: 1 })),
-    /** Pattern of the result of a call that failed, if its output doesn't say so otherwise. */
+    /** Pattern of the result of a failed call. Only needed if the agent's output doesn't mark failed calls otherwise. */
     failure: Type.Optional(Type.String({ minLength: 1 })),
     /** The file in the workspace from which it reads instructions. */
     contextFile: Type.Optional(Type.String(relativePath)),
     /** The directory in the workspace from which it reads skills. */
     skillsFolder: Type.Optional(Type.String(relativePath)),
     mcp: Type.Optional(Nullable(Mcp)),
-    /** Memory that a usual session needs, in MiB. */
+    /** Memory that a typical session needs, in MiB. */
     memoryMb: Type.Optional(Type.Integer({ minimum: 64, maximum: 65_536 })),
-    /** Size of its own instructions and tools in the first request to a model. */
+    /** Size of the agent's own instructions and tools in the first request to a model, in tokens. */
     firstRequestTokens: Type.Optional(Type.Integer({ minimum: 0 })),
-    /** Hosts of the agent's vendor that it needs. Their traffic is no part of the session. */
+    /** Hosts of the agent's vendor that the agent needs. Requests to them aren't part of the session. */
     hosts: Type.Optional(Type.Array(Type.String(hostName))),
-    /** Hosts of the agent's vendor that it works without. Requests to them are refused, and no part of the session. */
+    /** Hosts of the agent's vendor that the agent doesn't need. Requests to them are refused, and aren't part of the session. */
     blockedHosts: Type.Optional(Type.Array(Type.String(hostName))),
     options: Type.Optional(Options),
     login: Type.Optional(Login),
-    /** Over the Agent Client Protocol: whether it may use files and terminals of evald in place of its own. Default: true. */
+    /** Only for the Agent Client Protocol: whether the agent may use evald's files and terminals instead of its own. Default: true. */
     clientMethods: Type.Optional(Type.Boolean()),
-    /** How to start it with the Agent Client Protocol, as the agent `ID-acp`: its arguments, and what is added to `env` and `files`. */
+    /** How to start the agent with the Agent Client Protocol, as the agent `ID-acp`: its arguments, and additions to `env` and `files`. */
     acp: Type.Optional(
       Type.Object(
         {

@@ -3,15 +3,15 @@ import ipaddr from "ipaddr.js";
 import { ConfigError } from "../errors.ts";
 
 /**
- * A private host that the operator allowed: a host name, an IP address or a CIDR range, on one port or (null) on all. With `publicPort`, it is
- * an address of the service itself: connections go to that loopback port instead, where only its public pages are served.
+ * A private host that the operator allowed: a host name, an IP address or a CIDR range. `port` null: all ports. With `publicPort`, the host is an
+ * address of the service itself. Connections then go to that loopback port, where only the public pages of the service are served.
  */
 export type AllowRule = { host: string; port: number | null; publicPort?: number };
 
 export const allowSyntax =
   "a comma-separated list of hosts, host:port pairs, IP addresses or CIDR ranges, such as docs.internal:8080,10.0.0.0/8";
 
-/** Throws ConfigError, also for an empty item: a rule is missing there. */
+/** Parses rules separated by commas. Throws ConfigError, also for an empty item, because a rule is missing there. */
 export const parseAllowRules = (text: string): AllowRule[] =>
   text.trim() === "" ? [] : text.split(",").map((item) => parseAllowRule(item.trim()));
 
@@ -42,17 +42,17 @@ export function toAllowRule(url: string): AllowRule {
   return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || (protocol === "https:" ? 443 : 80)) };
 }
 
-/** Whether a text is a word that switches settings on or off. Nobody means a host of that name. */
+/** Whether a text is a word that switches a setting on or off. Nobody would mean a host with such a name. */
 export const isSwitchWord = (text: string): boolean => /^(true|false|yes|no|on|off)$/i.test(text);
 
-/** What is wrong with a host, an IP address or a range; null if nothing is. */
+/** The problem of a host, an IP address or a range; null if there is none. */
 function objectionToHost(text: string): string | null {
   const [host = "", bits] = text.split("/");
   const version = isIP(host);
   if (version === 0) {
     if (isSwitchWord(host)) return `name the hosts to allow, in place of ${host}`;
     if (bits !== undefined) return `the range ${text} needs a complete IP address before the slash`;
-    // URL parsers take a host name whose last label is a number for an IPv4 address.
+    // If the last label of a host name is a number, URL parsers treat the name as an IPv4 address.
     return /:|(^|\.)(\d+|0x[0-9a-f]*)\.?$/.test(host) ? `${host} is not a valid IP address` : null;
   }
   if (bits === undefined) return null;
@@ -60,7 +60,7 @@ function objectionToHost(text: string): string | null {
   if (length > (version === 4 ? 32 : 128)) return `the prefix of ${text} is longer than the address`;
   const address = version === 6 ? ipaddr.IPv6.parse(host) : null;
   if (!address?.isIPv4MappedAddress()) return null;
-  // The IPv4 address is the last 32 bits of 128.
+  // The IPv4 address is in the last 32 of the 128 bits.
   const range = `${address.toIPv4Address()}/${Math.max(length - 96, 0)}`;
   return `${text} maps IPv4 addresses; write ${range}`;
 }

@@ -3,7 +3,9 @@ import { frequencyProblem } from "../cron.ts";
 import { ConfigError } from "../errors.ts";
 import { type SettingValues, setting, throwExpected } from "./setting.ts";
 
-/** A bucket of an S3-compatible store and how to reach it. `prefix`: empty, or ends in a slash. `endpoint` null: that of AWS in `region`. */
+/**
+ * A bucket of an S3-compatible store, and how to reach it. `prefix`: empty, or ends in a slash. `endpoint`: null for the endpoint of AWS in `region`.
+ */
 export type StoreTarget = {
   kind: "store";
   bucket: string;
@@ -15,31 +17,34 @@ export type StoreTarget = {
   sessionToken: string | null;
 };
 
-/** Where backups are kept. `path`: absolute. */
+/** Where backups are kept. `path` is absolute. */
 export type BackupTarget = { kind: "directory"; path: string } | StoreTarget;
 
 type Env = Record<string, string | undefined>;
 
-/** Variables that clients of S3 read as well. */
+/** The variables of the store. Other clients of S3 read them as well. */
 export const storeVariables = {
   accessKeyId: "AWS_ACCESS_KEY_ID",
   secretAccessKey: "AWS_SECRET_ACCESS_KEY",
   sessionToken: "AWS_SESSION_TOKEN",
 } as const;
 
-/** Such as `s3://bucket/a/prefix/`. The slashes around the prefix are no part of it. */
+/** For example `s3://bucket/a/prefix/`. The slashes around the prefix don't belong to it. */
 const storeUrl = /^s3:\/\/(?<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/+(?<prefix>.*?))?\/*$/;
 
-/** Whether a place is in a store and not on this machine. */
+/** Whether a place is in a store rather than on this machine. */
 export const isStoreUrl = (place: string): boolean => /^s3:/i.test(place);
 
-/** The URL of a place without its credentials, to show. `name`: of a file in it. */
+/** The URL of a place without its credentials, for people. `name`: the name of a file in the place. */
 export function locationOf(target: BackupTarget, name = ""): string {
   if (target.kind === "store") return `s3://${target.bucket}/${target.prefix}${name}`;
   return name === "" ? target.path : `${target.path}/${name}`;
 }
 
-/** A path as a directory, or `s3://bucket/prefix` as a store that the AWS variables describe. Throws ConfigError that names what is missing. */
+/**
+ * Turns a path into a directory, and `s3://bucket/prefix` into a store that the AWS variables describe. Throws ConfigError that names a missing
+ * variable.
+ */
 export function toBackupTarget(place: string, env: Env): BackupTarget {
   if (!isStoreUrl(place)) return { kind: "directory", path: resolve(place) };
   const { bucket = "", prefix = "" } = storeUrl.exec(place)?.groups ?? {};
@@ -62,13 +67,13 @@ export function toBackupTarget(place: string, env: Env): BackupTarget {
   };
 }
 
-/** A cron expression, from one or from a time of day. Throws ConfigError. */
+/** Turns a time of day into a cron expression. Returns a cron expression unchanged. Throws ConfigError. */
 function parseSchedule(value: string): string {
   const cron = value.trim();
   const [, hour, minute] = /^(\d|[01]\d|2[0-3]):([0-5]\d)$/.exec(cron) ?? [];
-  // The check of an expression loads time zones, which takes 8 ms: too much for the default at every start.
+  // Checking a cron expression loads time zones, which takes 8 ms. The default must not cost that at every start.
   if (hour !== undefined) return `${Number(minute)} ${Number(hour)} * * *`;
-  // A preset such as `daily` takes its time from the ID of a prompt.
+  // The time of a preset such as `daily` depends on the ID of a prompt, so presets aren't allowed here.
   const isPreset = /^[a-z]+$/.test(cron);
   if (isPreset || frequencyProblem(cron) !== null)
     return throwExpected("a time of day such as 03:00, or a five-field cron expression in UTC such as 0 */6 * * *");
@@ -117,6 +122,6 @@ export function toBackupSettings({ to, ...values }: SettingValues<typeof backupS
   return { to: toBackupTarget(to, env), ...values };
 }
 
-/** The secrets of the store, for redaction. */
+/** The secrets of the store, which must be redacted. */
 export const storeSecrets = (backups: { to: BackupTarget } | null): string[] =>
   backups?.to.kind === "store" ? [backups.to.secretAccessKey, backups.to.sessionToken ?? ""].filter(Boolean) : [];

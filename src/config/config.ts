@@ -26,10 +26,10 @@ const integer = (min: number, max: number) => (value: string) =>
 const parseUsd = (value: string) =>
   /^\d{1,6}(\.\d{1,6})?$/.test(value) ? Number(value) : throwExpected("an amount in USD, such as 0.5");
 
-/** For a setting whose value is in a larger unit than the configuration's. */
+/** For a setting with a larger unit than the field in `Config`. */
 const times = (factor: number, parse: (value: string) => number) => (value: string) => parse(value) * factor;
 
-/** For a setting whose 0 means that there is no limit. */
+/** For a setting where 0 means no limit. */
 const unlessZero = (parse: (value: string) => number) => (value: string) => parse(value) || null;
 
 const oneOf =
@@ -51,7 +51,7 @@ function toOrigin(value: string): string {
   const origin = URL.parse(value)?.origin;
   const isOnlyOrigin = value === origin || value === `${origin}/`;
   if (!origin || !/^https?:/.test(origin) || !isOnlyOrigin) return throwExpected(originSyntax);
-  // No page has such an origin.
+  // No page has an origin with a *.
   if (origin.includes("*")) return throwExpected(`${originSyntax}; a * matches nothing, so list each origin`);
   return origin;
 }
@@ -68,7 +68,7 @@ const secondMs = 1000;
 const dayMs = 24 * 3600 * secondMs;
 const mib = 1024 * 1024;
 
-/** Every setting, by its field in `Config`, in the order of the documentation. */
+/** Every setting, by the name of its field in `Config`, in the order of the documentation. */
 const settings = {
   dataDir: setting("EVALD_DATA_DIR", "./data", "Data directory", nonEmpty("a directory")),
   host: setting(
@@ -260,8 +260,8 @@ export const settingTable = listSettings(settings);
 export type Config = ReturnType<typeof readConfig>;
 
 /**
- * Reads the settings from an environment. `options`: as in `readSettings`.
- * Throws ConfigError for the first invalid value, which it quotes, and for an unknown `EVALD_` name.
+ * Reads the settings from an environment. `options`: as in `readSettings`. Throws ConfigError for the first invalid value, which the error quotes,
+ * and for an unknown name with the prefix `EVALD_`.
  */
 export function readConfig(env: Record<string, string | undefined>, options: Record<string, string> = {}) {
   const names = settingTable.map(({ name }) => name);
@@ -273,7 +273,7 @@ export function readConfig(env: Record<string, string | undefined>, options: Rec
   const values = readSettings(settings, env, options);
   return Object.freeze({
     ...values,
-    /** The path of `baseUrl`, which prefixes every route: empty, or such as `/evals`. */
+    /** The path of `baseUrl`, which is the prefix of every route: empty, or for example `/evals`. */
     basePath: values.baseUrl === null ? "" : new URL(values.baseUrl).pathname.replace(/\/$/, ""),
     /** Key and base URL of each model provider, from the environment. */
     modelEndpoints: readModelEndpoints(env),
@@ -284,10 +284,10 @@ export function readConfig(env: Record<string, string | undefined>, options: Rec
   });
 }
 
-/** Names that are less similar to a mistyped one are not suggested. */
+/** The minimum similarity of a name that is suggested instead of a mistyped one. */
 const minSimilarity = 0.6;
 
-/** The setting most similar to a mistyped name by shared bigrams (Dice coefficient), if any. */
+/** The name that is most similar to a mistyped one by shared bigrams (Dice coefficient), if any. */
 function mostSimilar(name: string, names: string[]): string | undefined {
   const bigrams = bigramsOf(name);
   const scores = names.map((candidate) => {

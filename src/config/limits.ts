@@ -7,7 +7,7 @@ const mib = 1024 * 1024;
 const integer = (minimum: number, description: string) =>
   Type.Optional(Nullable(Type.Integer({ minimum, maximum: Number.MAX_SAFE_INTEGER, description })));
 
-/** Limits that a prompt sets for its runs; a missing or null limit is the operator's. */
+/** Limits that a prompt sets for its runs. If a limit is missing or null, the operator's limit applies. */
 export const Limits = Type.Object(
   {
     wallClockSeconds: integer(1, "Maximum duration of the run, in seconds"),
@@ -27,7 +27,7 @@ export const Limits = Type.Object(
 );
 export type Limits = Static<typeof Limits>;
 
-/** The operator's setting for each limit, and its maximum in the unit of the limit; null: no maximum. */
+/** The operator's setting for each limit. `maxOf`: its maximum, in the unit of the limit; null: no maximum. */
 const settings: { [K in keyof Required<Limits>]: { setting: string; maxOf: (config: Config) => number | null } } = {
   wallClockSeconds: { setting: "EVALD_RUN_TIMEOUT_SECONDS", maxOf: (config) => config.runTimeoutMs / 1000 },
   idleSeconds: { setting: "EVALD_IDLE_TIMEOUT_SECONDS", maxOf: (config) => config.idleTimeoutMs / 1000 },
@@ -56,7 +56,7 @@ export function checkLimits(limits: Limits | null, config: Config): void {
 /** The name of the operator's setting for a limit, such as `EVALD_MAX_TOKENS`. */
 export const settingOf = (name: keyof Limits): string => settings[name].setting;
 
-/** Whether the prompt itself sets the limit that applies, rather than the operator. */
+/** Whether the limit that applies is the prompt's own rather than the operator's. */
 export function isSetByPrompt(limits: Limits | null | undefined, config: Config, name: keyof Limits): boolean {
   const value = limits?.[name] ?? null;
   return value !== null && value <= maxLimit(name, config);
@@ -65,7 +65,7 @@ export function isSetByPrompt(limits: Limits | null | undefined, config: Config,
 const maxLimit = (name: keyof Limits, config: Config): number =>
   settings[name].maxOf(config) ?? Number.POSITIVE_INFINITY;
 
-/** The effective limits of a run: the prompt's, capped by the operator's current ones. Durations are in milliseconds. */
+/** The effective limits of a run. The prompt's limits are capped by the operator's current limits. Durations are in milliseconds. */
 export function decideLimits(limits: Limits | null | undefined, config: Config) {
   const limitOf = (name: keyof Limits) => Math.min(limits?.[name] ?? Number.POSITIVE_INFINITY, maxLimit(name, config));
   const costUsd = limitOf("costUsd");

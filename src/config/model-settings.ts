@@ -1,7 +1,7 @@
 import { ConfigError } from "../errors.ts";
 import { parseSetting, readJsonSetting, splitList, toPlainUrl } from "./setting.ts";
 
-/** Model providers, each with its own protocol. `openai-compatible` is any server with an OpenAI chat completions API. */
+/** Model providers, each with its own protocol. `openai-compatible`: any server with an OpenAI chat completions API. */
 export const modelProviders = ["anthropic", "openai", "google", "openai-compatible"] as const;
 export type ModelProvider = (typeof modelProviders)[number];
 
@@ -9,15 +9,15 @@ export type ModelProvider = (typeof modelProviders)[number];
 type Price = {
   in: number;
   out: number;
-  /** Of input tokens that are read from the provider's cache. */
+  /** The price of input tokens that are read from the provider's cache. */
   cached: number;
-  /** Of input tokens that are written to the cache; absent: the provider's usual price. */
+  /** The price of input tokens that are written to the cache. If absent, the provider's usual price applies. */
   cacheWritten?: number;
-  /** Of those that are kept there for an hour; absent: the provider's usual price. */
+  /** The price of input tokens that are kept in the cache for an hour. If absent, the provider's usual price applies. */
   cacheWrittenForHour?: number;
 };
 
-/** Prices set by the operator, by `provider/model`. */
+/** Prices that the operator has set, by `provider/model`. */
 export type Prices = Readonly<Record<string, Price>>;
 
 /** API key and base URL (without a trailing slash) of a provider; null: not set. */
@@ -35,7 +35,7 @@ export const providerVariables: Record<ModelProvider, { key: string; baseUrl: st
   "openai-compatible": { key: "OPENAI_COMPATIBLE_API_KEY", baseUrl: "OPENAI_COMPATIBLE_BASE_URL", fallback: null },
 };
 
-/** Splits `provider/model`; null if it is invalid. Model names of compatible servers may contain slashes. */
+/** Splits `provider/model`; null if it is invalid. Compatible servers may have model names with slashes. */
 export function parseModelId(id: string): { provider: ModelProvider; name: string } | null {
   const provider = modelProviders.find((each) => id.startsWith(`${each}/`));
   if (provider === undefined) return null;
@@ -46,7 +46,7 @@ export function parseModelId(id: string): { provider: ModelProvider; name: strin
 
 export const modelSyntax = `a provider and a model, such as anthropic/claude-opus-4-8 (providers: ${modelProviders.join(", ")})`;
 
-/** Parses a setting that names a model; empty: none. */
+/** Parses a setting that names a model; null if it is empty. */
 export function parseModelSetting(value: string): string | null {
   if (value === "") return null;
   if (!parseModelId(value)) throw new ConfigError(modelSyntax);
@@ -90,7 +90,7 @@ function parsePrice(id: string, price: Partial<Record<keyof Price, unknown>>): P
   };
 }
 
-/** The key that encrypts other keys: 32 bytes as base64 or hex; empty: none. */
+/** Parses the key that encrypts other keys: 32 bytes as base64 or hex; null if it is empty. */
 export function parseSecretKey(value: string): Uint8Array | null {
   if (value === "") return null;
   if (/^[0-9a-f]{64}$/i.test(value)) return new Uint8Array(Buffer.from(value, "hex"));
@@ -105,25 +105,25 @@ export function parseModelBaseUrl(provider: ModelProvider, value: string): strin
     throw new ConfigError(
       "an http or https URL without user name, query or fragment, such as http://127.0.0.1:11434/v1",
     );
-  // Anthropic's SDK expects the URL without the version, other clients with it.
+  // Anthropic's SDK expects the URL without the version. Other clients expect it with the version.
   return provider === "anthropic" && !/\/v\d+$/.test(base) ? `${base}/v1` : base;
 }
 
-/** Trims an API key and checks that it fits in a header. Throws ConfigError, which does not quote the key. */
+/** Trims an API key, and checks that it can be sent in a header. Throws ConfigError that doesn't quote the key. */
 export function parseModelKey(value: string): string {
   const key = value.trim();
   if (!/^[\x21-\x7e]{1,2000}$/.test(key)) throw new ConfigError("a single line of ASCII characters without spaces");
   return key;
 }
 
-/** Shorter keys are often words such as `ollama`, which must not be redacted everywhere. */
+/** Shorter keys aren't redacted, because they are often words such as `ollama`, which may occur everywhere. */
 export const minSecretLength = 12;
 
-/** API keys from the environment that must be redacted from everything stored, logged or sent. */
+/** API keys from the environment, which must be redacted from everything that is stored, logged or sent. */
 export const secretsIn = (endpoints: Readonly<Record<ModelProvider, ModelEndpoint>>): string[] =>
   Object.values(endpoints).flatMap(({ key }) => (key !== null && key.length >= minSecretLength ? [key] : []));
 
-/** Reads key and base URL of each provider from the environment. Throws ConfigError, which names the variable. */
+/** Reads the key and the base URL of each provider from the environment. Throws ConfigError that names the variable. */
 export function readModelEndpoints(env: Record<string, string | undefined>): Record<ModelProvider, ModelEndpoint> {
   const read = <T>(name: string, parse: (value: string) => T): T | null =>
     env[name] ? parseSetting({ name, parse, isSecret: true }, env[name]) : null;

@@ -2,12 +2,12 @@ import { ConfigError } from "../errors.ts";
 import { httpUrl, isId } from "../schema.ts";
 import { parseFlag, type SettingValues, setting, throwExpected } from "./setting.ts";
 
-/** The organization that users with an email address of a domain join automatically. */
+/** The organization that users with an email address of this domain join automatically. */
 type OidcJoin = { domain: string; org: { id: string } | { name: string } };
 
 const trimText = (value: string) => value.trim();
 
-/** A domain and its organization, by id or name; null if empty. */
+/** Parses a domain and its organization, which is named by ID or name; null if empty. */
 function parseOidcJoin(value: string): OidcJoin | null {
   if (value === "") return null;
   const shape = /^(?<domain>[a-z0-9-]+(?:\.[a-z0-9-]+)+)=(?<organization>.*\S.*)$/i;
@@ -56,7 +56,7 @@ export const peopleSettings = {
   ),
 };
 
-/** Combines the settings. Throws ConfigError if one is set without another that it needs. */
+/** Combines the settings. Throws ConfigError if a setting needs another one that is missing. */
 export function toPeopleSettings(values: SettingValues<typeof peopleSettings>) {
   const { canCreateOrgs, smtpUrl, mailFrom, oidcIssuer: issuer, oidcName: name, oidcJoin: join } = values;
   const { oidcClientId: clientId, oidcClientSecret: clientSecret } = values;
@@ -70,7 +70,7 @@ export function toPeopleSettings(values: SettingValues<typeof peopleSettings>) {
     canCreateOrgs,
     /** SMTP server and sender; null: no email is sent. */
     mail: smtpUrl === "" ? null : { url: smtpUrl, from: mailFrom },
-    /** The identity provider; `name` is the label of its sign-in button. null: none. */
+    /** The identity provider; null: none. `name`: the label of its sign-in button. */
     oidc: issuer === "" ? null : { issuer, clientId, clientSecret, name, join },
   };
 }

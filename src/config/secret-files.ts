@@ -7,7 +7,7 @@ import { providerVariables } from "./model-settings.ts";
 
 type Env = Record<string, string | undefined>;
 
-/** The variables with secrets, which can be in files. */
+/** The variables with secrets. Their values can also be in files. */
 export const secretVariables: readonly string[] = [
   ...settingTable.flatMap(({ name, isSecret }) => (isSecret ? name : [])),
   ...Object.values(providerVariables).map(({ key }) => key),
@@ -15,8 +15,9 @@ export const secretVariables: readonly string[] = [
 ];
 
 /**
- * The environment with the secrets that are in files: the file that `NAME_FILE` names, else the credential `NAME` of systemd, unless `NAME` itself
- * is set. Throws ConfigError for a file that can't be read, and for a variable that is set together with its file.
+ * The environment, including the secrets that are in files. A variable `NAME` gets its value from the file that `NAME_FILE` names, or from the
+ * systemd credential `NAME`, unless `NAME` itself is set. Throws ConfigError for a file that can't be read, and if both `NAME` and `NAME_FILE` are
+ * set.
  */
 export function withSecretFiles(env: Env): Env {
   const withSecrets = { ...env };
@@ -42,7 +43,7 @@ function readSecret(name: string, file: string): string {
   }
 }
 
-/** null: there is no such credential. */
+/** The path of a systemd credential; null: there is none. */
 function findCredential(file: string): string | null {
   try {
     return readFileSync(file, "utf8").trim();

@@ -1,19 +1,19 @@
 import { readFileSync } from "node:fs";
 import { ConfigError, reasonOf } from "../errors.ts";
 
-/** One setting of the operator. */
+/** One setting that the operator can set. */
 type Setting<T> = {
   /** The environment variable. */
   name: string;
   default: string;
   description: string;
-  /** Throws ConfigError with the valid values, as the end of a sentence. */
+  /** Throws ConfigError whose message ends with the valid values. */
   parse: (value: string) => T;
-  /** Whether error messages omit the value. */
+  /** Whether error messages leave out the value. */
   isSecret: boolean;
 };
 
-/** Settings by the field of the configuration that holds their value; a group of settings is an object of its own. */
+/** Settings, by the field of the configuration that holds the value. A group of settings is a nested table. */
 type SettingTable = { readonly [field: string]: Setting<unknown> | SettingTable };
 
 /** The values of a table of settings. */
@@ -38,8 +38,8 @@ export const listSettings = (table: SettingTable): Setting<unknown>[] =>
   Object.values(table).flatMap((entry) => (isSetting(entry) ? [entry] : listSettings(entry)));
 
 /**
- * Reads every setting of a table. `options`: for each setting that a command line option gave, the name of that option, which errors then mention.
- * Throws ConfigError for the first invalid value.
+ * Reads every setting of a table. `options`: the names of the command line options that gave a setting, by the name of the setting. Errors then
+ * mention the option. Throws ConfigError for the first invalid value.
  */
 export function readSettings<T extends SettingTable>(
   table: T,
@@ -55,7 +55,7 @@ export function readSettings<T extends SettingTable>(
   return Object.fromEntries(values) as SettingValues<T>;
 }
 
-/** Parses the value of a setting. Throws ConfigError that names it. */
+/** Parses the value of a setting. Throws ConfigError that names the setting. */
 export function parseSetting<T>(
   { name, parse, isSecret }: Omit<Setting<T>, "default" | "description">,
   value: string,
@@ -73,7 +73,10 @@ export function throwExpected(expected: string): never {
   throw new ConfigError(expected);
 }
 
-/** Reads JSON that starts with `bracket`, or a JSON file from its path. `expected`: the valid values, as the end of a sentence. Throws ConfigError. */
+/**
+ * Reads JSON from a text that starts with `bracket`. Any other text is the path of a JSON file. `expected`: the valid values, as the end of a
+ * sentence. Throws ConfigError.
+ */
 export function readJsonSetting(value: string, bracket: "[" | "{", expected: string): unknown {
   try {
     return JSON.parse(value.trimStart().startsWith(bracket) ? value : readFileSync(value, "utf8"));
@@ -82,7 +85,7 @@ export function readJsonSetting(value: string, bracket: "[" | "{", expected: str
   }
 }
 
-/** An http(s) URL without slashes at its end; null if it is another text, or has a user name, query or fragment. */
+/** An http or https URL without trailing slashes; null if the text is no such URL, or has a user name, a query or a fragment. */
 export function toPlainUrl(text: string): string | null {
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash) return null;
@@ -93,5 +96,5 @@ export function toPlainUrl(text: string): string | null {
 export const parseFlag = (value: string): boolean =>
   value === "0" || value === "1" ? value === "1" : throwExpected("0 or 1");
 
-/** The items of a comma-separated list, without white space around them and without empty ones. */
+/** The items of a comma-separated list, trimmed. Empty items are left out. */
 export const splitList = (value: string): string[] => value.split(",").flatMap((item) => item.trim() || []);

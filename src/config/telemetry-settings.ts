@@ -1,13 +1,13 @@
 import { httpUrl } from "../schema.ts";
 import { parseFlag, type SettingValues, setting, splitList, throwExpected } from "./setting.ts";
 
-/** Where a server listens. `port` 0: a free one. */
+/** The address on which a server listens. `port` 0: any free port. */
 export type Address = Readonly<{ host: string; port: number }>;
 
-/** `url`: the endpoint of traces; `withContent`: tasks, arguments, results and answers are included. */
+/** `url`: the endpoint for traces. `withContent`: whether traces include tasks, arguments, results and answers. */
 export type OtlpSettings = Readonly<{ url: string; headers: Record<string, string>; withContent: boolean }>;
 
-/** A host and a port; null if empty. */
+/** Parses a host and a port; null if empty. */
 function parseAddress(value: string): Address | null {
   if (value === "") return null;
   const [, host = "", port = ""] = /^(\[[0-9a-fA-F:]+\]|[^:\s]+):(\d{1,5})$/.exec(value) ?? [];
@@ -15,7 +15,7 @@ function parseAddress(value: string): Address | null {
   return { host, port: Number(port) };
 }
 
-/** An http or https URL, or an empty text. */
+/** Parses an http or https URL, or an empty text. */
 const parseUrl = (example: string) => (value: string) =>
   value === "" || httpUrl(value) ? value : throwExpected(`an http or https URL, such as ${example}`);
 
@@ -67,10 +67,10 @@ export const toTelemetrySettings = ({
   otlpContent: withContent,
   latestReleaseUrl,
 }: SettingValues<typeof telemetrySettings>) => ({
-  /** Where Prometheus can scrape metrics; null: nowhere. */
+  /** The address where Prometheus can scrape metrics; null: none. */
   metrics,
-  /** Where traces are sent; null: nowhere. */
+  /** The endpoint that traces are sent to; null: none. */
   otlp: url === "" ? null : ({ url, headers, withContent } satisfies OtlpSettings),
-  /** Where the newest version is read; null: nowhere. */
+  /** The URL that names the newest version; null: none. */
   latestReleaseUrl: latestReleaseUrl || null,
 });

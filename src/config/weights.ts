@@ -12,11 +12,11 @@ export const dimensionNames = [
 ] as const;
 export type DimensionName = (typeof dimensionNames)[number];
 
-/** The distinct names of dimensions, in the order of a report. */
+/** The distinct names among these dimensions, in the order of a report. */
 export const sortDimensionNames = (names: string[]): DimensionName[] =>
   dimensionNames.filter((name) => names.includes(name));
 
-/** An operator's weights, used instead of the built-in ones, and the id of the resulting methodology. */
+/** An operator's weights, which replace the built-in ones, and the ID of the resulting methodology. */
 export type CustomWeights = Readonly<{ id: string; weights: Readonly<Record<DimensionName, number>> }>;
 
 const example: CustomWeights = {
@@ -32,12 +32,12 @@ const example: CustomWeights = {
 };
 const syntax = `JSON or the path of a JSON file, with an id that starts with a letter and weights that add up to 100, such as ${JSON.stringify(example)}`;
 
-/** Parses weights from JSON or from a file; empty: none. Throws ConfigError. */
+/** Parses weights from JSON or from a file; null if empty. Throws ConfigError. */
 export function parseWeights(value: string): CustomWeights | null {
   if (value === "") return null;
   const invalid = (why: string) => new ConfigError(`${syntax}: ${why}`);
   const { id, weights, ...rest } = (readJsonSetting(value, "{", syntax) ?? {}) as Record<string, unknown>;
-  // Ids of digits are reserved for the built-in methodologies.
+  // IDs that consist of digits are reserved for the built-in methodologies.
   if (typeof id !== "string" || !/^[a-z][a-z0-9._-]{0,39}$/.test(id)) throw invalid("id must match [a-z][a-z0-9._-]*");
   const weightByName = (weights ?? {}) as Record<string, unknown>;
   const [unknownKey] = [...Object.keys(rest), ...Object.keys(weightByName).filter((name) => !isDimensionName(name))];

@@ -2,7 +2,10 @@ import { type SettingValues, setting, throwExpected } from "./setting.ts";
 
 const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
-/** The URL of a Redis server; null if empty. Throws ConfigError for an open server on the network, because its clients can start agents on workers. */
+/**
+ * Parses the URL of a Redis server; null if empty. Throws ConfigError for a server on the network without TLS and password, because its clients can
+ * start agents on workers.
+ */
 function parseRedisUrl(value: string): string | null {
   if (value === "") return null;
   const url = URL.canParse(value) ? new URL(value) : null;
@@ -15,7 +18,7 @@ function parseRedisUrl(value: string): string | null {
   return value;
 }
 
-/** The URL at which workers reach the model gateway, without a trailing slash; null if empty. Throws ConfigError. */
+/** Parses the URL at which workers reach the model gateway, and removes a trailing slash; null if empty. Throws ConfigError. */
 function parseGatewayUrl(value: string): string | null {
   if (value === "") return null;
   const url = URL.canParse(value) ? new URL(value) : null;
@@ -26,10 +29,10 @@ function parseGatewayUrl(value: string): string | null {
   return value.replace(/\/+$/, "");
 }
 
-/** A label of a worker. */
+/** The format of a label of a worker. */
 export const workerLabel = /^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$/;
 
-/** Labels separated by commas or spaces. Throws ConfigError. */
+/** Parses labels separated by commas or spaces. Throws ConfigError. */
 function parseLabels(value: string): string[] {
   const all = value.split(/[\s,]+/).filter((label) => label !== "");
   if (all.length > 20 || !all.every((label) => workerLabel.test(label)))
@@ -44,7 +47,7 @@ function parseSeconds(value: string): number {
   return Number(value);
 }
 
-/** Settings that connect the service with its workers, and those of a worker itself, in the order of the documentation. */
+/** Settings that connect the service with its workers, followed by the settings of a worker itself, in the order of the documentation. */
 export const workerSettings = {
   /** null: agents run on this machine. */
   redisUrl: setting(
@@ -54,7 +57,7 @@ export const workerSettings = {
     parseRedisUrl,
     { isSecret: true },
   ),
-  /** How long a run waits for a worker that has what it needs. */
+  /** How long a run waits for a worker that meets its requirements. */
   waitMs: setting(
     "EVALD_WORKER_WAIT_SECONDS",
     "600",
@@ -76,12 +79,12 @@ export const workerSettings = {
   ),
 };
 
-/** How a Redis server can be reached. */
+/** How safe the connection to a Redis server is. */
 export const describeRedisAccess = (redisUrl: string): { isLocal: boolean; hasTls: boolean; hasPassword: boolean } => {
   const { hostname, protocol, password } = new URL(redisUrl);
   return { isLocal: loopback.test(hostname), hasTls: protocol === "rediss:", hasPassword: password !== "" };
 };
 
-/** The password in the URL of a Redis server, for redaction. */
+/** The password in the URL of a Redis server, which must be redacted. */
 export const redisSecrets = ({ redisUrl }: SettingValues<typeof workerSettings>): string[] =>
   redisUrl === null ? [] : [new URL(redisUrl).password].filter(Boolean);

@@ -8,14 +8,16 @@ import { pageKey } from "../net/page-key.ts";
 import { round } from "../stats/repeats.ts";
 import type { ChangeCause } from "./schema.ts";
 
-/** By how much the share of runs that hit a friction point, or read a page, must have moved for it to be a cause. */
+/** The minimum change for a cause. It applies to the share of runs that hit a friction point or read a page. */
 const minShare = 0.5;
-/** Each friction point costs what a fix of it alone would gain. Together they cost more, but hardly this many times as much. */
+/**
+ * The points of each friction point are what fixing it alone would gain. Several together cost more, but hardly more than this many times as much.
+ */
 const maxJointFactor = 3;
-/** A comparison leaves out dimensions, so that what is left weighs more: at most this many times as much. */
+/** A comparison may leave out dimensions, so that the others weigh more. They weigh at most this many times as much. */
 const maxWeightFactor = 2;
 
-/** What explains a change, in points of its delta. `causes`: the one that explains most first. */
+/** The causes of a change, in points of its delta. `causes`: the cause that explains most comes first. */
 type ChangeCauses = {
   causes: ChangeCause[];
   agentPoints: number;
@@ -23,15 +25,15 @@ type ChangeCauses = {
   unexplained: number;
 };
 
-/** The points of a change by what explains them: friction that came or went, the agent's other mistakes, the network. */
+/** Splits the points of a change by cause: friction that appeared or disappeared, other mistakes of the agent, and the network. */
 export function findCauses(ctx: Context, org: OrgId, agent: string, change: LatestChange): ChangeCauses {
   const ofChange = whereReports(org, agent, change);
   const frictionCauses = findFrictionCauses(ctx, ofChange, change);
   const measuredPoints = explainedPointsOf(ctx, ofChange, change);
-  // Without measured points, fixes may explain the whole change, and each friction point no more than it costs alone.
+  // Without measured points, fixes may explain the whole change, and each friction point explains no more than it costs alone.
   const pointsOf = measuredPoints ?? { fixes: change.delta, agent: 0, network: 0 };
   const maxFactor = measuredPoints === null ? 1 : maxJointFactor;
-  // Friction without a fix is a mistake of the agent, or of the network.
+  // Friction without a fix is a mistake of the agent, or a fault of the network.
   const docsCauses = frictionCauses.filter(({ hasFix }) => hasFix);
   const mistakes = frictionCauses.filter(({ hasFix }) => !hasFix);
   const mistakePoints = pointsOf.agent + pointsOf.network;
@@ -41,9 +43,9 @@ export function findCauses(ctx: Context, org: OrgId, agent: string, change: Late
     ...cause,
     points: cause.points === null ? null : round(cause.points * (hasFix ? docsFactor : mistakeFactor), 1),
   }));
-  // The points of mistakes that are no friction; without measured points, they are unknown.
+  // The points of mistakes that aren't friction. Without measured points, they are unknown.
   const otherMistakePoints = measuredPoints === null ? 0 : mistakePoints - sumOf(mistakes) * mistakeFactor;
-  // The agent explains no more of them than its own points, and the network explains the others.
+  // The agent explains at most its own points. The network explains the rest.
   const agentPoints = shareUpTo(otherMistakePoints, pointsOf.agent);
   return {
     causes,
@@ -53,18 +55,20 @@ export function findCauses(ctx: Context, org: OrgId, agent: string, change: Late
   };
 }
 
-/** The part of `total` that `max` allows; 0 if they have different signs. */
+/** Limits `total` to the size of `max`; 0 if they have different signs. */
 function shareUpTo(total: number, max: number): number {
   const hasSameSign = total * max > 0;
   return hasSameSign ? Math.sign(total) * Math.min(Math.abs(total), Math.abs(max)) : 0;
 }
 
-/** `hasFix`: whether a recommended fix would remove it. */
+/** `hasFix`: whether a recommended fix would remove the friction. */
 type FrictionCause = ChangeCause & { hasFix: boolean };
 
 const sumOf = (causes: ChangeCause[]) => causes.reduce((sum, { points }) => sum + (points ?? 0), 0);
 
-/** What to multiply the points of causes with, so that together they explain as much as reports say; 1 if they point the other way. */
+/**
+ * The factor for the points of causes that makes them explain together as much as reports say. It is 1 if their sum has another sign than `total`.
+ */
 function jointFactorOf(causes: FrictionCause[], total: number, maxFactor: number): number {
   const sum = sumOf(causes);
   return sum * total > 0 ? Math.min(maxFactor, total / sum) : 1;
@@ -81,12 +85,13 @@ const whereReports = (org: OrgId, agent: string, { before, after }: LatestChange
     eq(reports.status, "published"),
   );
 
-/** Whose fault lost points are: of the docs, which fixes would mend, of the agent, or of the network. A field of a report's `lost`. */
+/** Who is responsible for lost points: the docs (`fixes` would correct them), the agent, or the network. Each is a field of a report's `lost`. */
 type LossPart = "fixes" | "agent" | "network";
 
 /**
- * How many points of the change the docs (`fixes`), the agent and the network explain: the difference of the mean points that reports on both
- * sides lost to each of them, times how much more `delta` is than the change of their scores. null: a side has no report with lost points.
+ * How many points of the change the docs (`fixes`), the agent and the network explain. For each of them, it is the difference between both sides in
+ * the mean points that reports lost. It is scaled by how much larger `delta` is than the change of their scores. null: a side has no report with lost
+ * points.
  */
 function explainedPointsOf(ctx: Context, ofChange: SQL | undefined, { before, after, delta }: LatestChange) {
   const meansOf = (side: LatestChange["before"]) => {
@@ -117,8 +122,8 @@ function explainedPointsOf(ctx: Context, ofChange: SQL | undefined, { before, af
 }
 
 /**
- * The friction that runs on one side of a change hit and those on the other did not, the one that explains most first. `points`: what it costs
- * alone, times the change of the share of runs that hit it; null: unknown.
+ * The friction that runs on only one side of a change hit. The cause that explains most comes first. `points`: the points that the friction costs
+ * alone, multiplied by the change in the share of runs that hit it; null: unknown.
  */
 function findFrictionCauses(ctx: Context, ofChange: SQL | undefined, change: LatestChange): FrictionCause[] {
   const before = new Set(idsOf(change.before));
@@ -138,7 +143,7 @@ function findFrictionCauses(ctx: Context, ofChange: SQL | undefined, change: Lat
     .all();
   const countReports = (side: typeof rows) => new Set(side.map(({ reportId }) => reportId)).size;
   const [rowsBefore, rowsAfter] = splitByChange(rows, before);
-  // Reports without friction only count as runs that did not hit it.
+  // A report without friction counts only as a run that did not hit it.
   const rowsWithFriction = rows.flatMap(({ point, ...row }) => (point === null ? [] : [{ ...row, point }]));
   const sightings = [...Map.groupBy(rowsWithFriction, ({ point }) => point.fingerprint).values()].flatMap((hits) => {
     const newest = hits.reduce((a, b) => (a.reportId > b.reportId ? a : b));
@@ -148,7 +153,7 @@ function findFrictionCauses(ctx: Context, ofChange: SQL | undefined, change: Lat
       after: { met: countReports(hitsAfter), of: countReports(rowsAfter) },
     };
     const shareChange = shares.after.met / shares.after.of - shares.before.met / shares.before.of;
-    // It is not a number if a side has no reports.
+    // NaN if a side has no reports.
     if (Number.isNaN(shareChange) || Math.abs(shareChange) < minShare) return [];
     const { fingerprint, title, lostPoints, preconditions, events } = newest.point;
     const points = lostPoints === null ? null : round(-shareChange * lostPoints, 1);
@@ -165,7 +170,7 @@ function findFrictionCauses(ctx: Context, ofChange: SQL | undefined, change: Lat
   const sorted = sightings.sort((a, b) => Math.abs(b.cause.points ?? 0) - Math.abs(a.cause.points ?? 0));
   const ofGoal = sorted.filter(({ isAboutGoal }) => isAboutGoal);
   const others = sorted.filter(({ isAboutGoal }) => !isAboutGoal);
-  // If the page with the answer came or went, it is the cause, and an unanswered goal only its effect.
+  // If the page with the answer appeared or disappeared, that page is the cause. The unanswered goal is only its effect.
   const isFromPage = ofGoal.length > 0 && others.length > 0 && hasPageOfOneSide(ctx, ofChange, before, others);
   return (isFromPage ? [...others, ...ofGoal] : sorted).map(({ cause }) => cause);
 }
@@ -173,7 +178,7 @@ function findFrictionCauses(ctx: Context, ofChange: SQL | undefined, change: Lat
 /** A friction point with its page and the session that shows it. */
 type Sighting = { page: string | null; session: { runId: string; attempt: number; events: number[] } };
 
-/** Whether friction is about a page that most runs on one side of a change read and few on the other. */
+/** Whether friction is about a page that most runs on one side of a change read, and few on the other side. */
 function hasPageOfOneSide(
   ctx: Context,
   ofChange: SQL | undefined,
@@ -188,13 +193,13 @@ function hasPageOfOneSide(
   });
 }
 
-/** The rows of evaluations before a change, whose IDs are `before`, and of those after it. */
+/** Splits the rows of evaluations into those before a change, whose IDs are in `before`, and those after it. */
 const splitByChange = <Row extends { evalRequestId: string }>(rows: Row[], before: Set<string>): [Row[], Row[]] => [
   rows.filter(({ evalRequestId }) => before.has(evalRequestId)),
   rows.filter(({ evalRequestId }) => !before.has(evalRequestId)),
 ];
 
-/** The pages, by page key, that most runs on one side read and few on the other. */
+/** The page keys of pages that most runs on one side read, and few on the other side. */
 function pagesOfOneSide(ctx: Context, ofChange: SQL | undefined, before: Set<string>): Set<string> {
   const rows = ctx.db
     .select({ evalRequestId: runs.evalRequestId, visits: exposures.visits })
@@ -233,12 +238,12 @@ function requestedIn(ctx: Context, { runId, attempt, events }: Sighting["session
     .map(({ url }) => url);
 }
 
-/** Where the recommended fix of a friction point changes its page, and what it gains. */
+/** Where the recommended fix of a friction point changes its page, and how many points the fix gains. */
 function fixOf(ctx: Context, reportId: string, { id, url }: { id: string; url: string | null }) {
   const fix = ctx.db
     .select({
       evidence: recommendations.evidence,
-      // As reports show it.
+      // The same value that reports show.
       gain: sql<number | null>`coalesce(${recommendations.lostPoints}, ${recommendations.expectedGain})`,
     })
     .from(recommendations)

@@ -5,23 +5,29 @@ import { pagesReadOf } from "../grading/findings/pages-read.ts";
 import { pageKey } from "../net/page-key.ts";
 import type { ChangedPage } from "./schema.ts";
 
-/** Pages whose changes are shown, and their longest text. */
+/** The maximum number of changed pages to show, and the maximum length of their texts. */
 const maxPages = 10;
 const maxPageChars = 200_000;
-/** Lines that differ, removed and added ones together. Of rewritten pages with thousands, a comparison takes seconds. */
+/** The maximum number of removed and added lines in total. If pages were rewritten, with thousands of such lines, a comparison would take seconds. */
 const maxDifferences = 400;
-/** Unchanged lines around each changed one. */
+/** The number of unchanged lines to show around each changed line. */
 const contextLines = 2;
 
-/** A session by its facts, and the texts of pages that are stored apart from its events, by the `seq` of the event that says that one was read. */
+/**
+ * A session: its facts, and the texts of pages that are stored separately from its events. The key of a text is the `seq` of the event that says that
+ * the page was read.
+ */
 type Session = { facts: Facts; pageTexts: ReadonlyMap<number, string> };
 
-/** What a session got for a page. `text`: null if the session doesn't have it. `isTested`: only a success check requested it, and it answered. */
+/**
+ * The result of a page in a session. `text`: null if the session doesn't have it. `isTested`: only a success check requested the page, and the page
+ * answered.
+ */
 type RequestedPage = ChangedPage["before"] & { url: string; text: string | null; isTested: boolean };
 
 /**
- * The pages that two sessions requested with different results: those that only one could read first, then those whose text differs, with
- * the lines that differ if both sessions have the text.
+ * The pages that two sessions requested with different results. Pages that only one session could read come first, then pages whose text differs. If
+ * both sessions have the text, the lines that differ are included.
  */
 export function findChangedPages(before: Session, after: Session): ChangedPage[] {
   const [pagesBefore, pagesAfter] = [requestedPagesOf(before), requestedPagesOf(after)];
@@ -42,7 +48,7 @@ export function findChangedPages(before: Session, after: Session): ChangedPage[]
 
 const sideOf = ({ isRead, status, chars }: RequestedPage): ChangedPage["before"] => ({ isRead, status, chars });
 
-/** By page key. A page that was read counts as read, whatever happened to other requests for it. */
+/** The requested pages by page key. If any request for a page succeeded, the page counts as read. */
 function requestedPagesOf({ facts, pageTexts }: Session): Map<string, RequestedPage> {
   const pages = new Map<string, RequestedPage>();
   const readUrls = new Set(facts.pages.map(({ url }) => pageKey(url)));
@@ -51,12 +57,12 @@ function requestedPagesOf({ facts, pageTexts }: Session): Map<string, RequestedP
     const isRead = readUrls.has(key);
     const isCheck = http.purpose === "check";
     if (http.method !== "GET" || (isRead && hasFailed(http))) continue;
-    // What the agent itself got says more than a check.
+    // A result that the agent itself got is more meaningful than the result of a check.
     if (isCheck && pages.has(key)) continue;
     const isTested = !isRead && isCheck && !hasFailed(http);
     pages.set(key, { url: http.url, isRead, status: http.status, chars: null, text: null, isTested });
   }
-  // Of pages that the explorer read, texts are stored apart. What other agents read is in the results of their tools.
+  // For pages that the explorer read, texts are stored separately. For pages that other agents read, they are in the results of the agents' tools.
   for (const { seq, url, chars } of facts.pages) {
     const page = pages.get(pageKey(url)) ?? { url, isRead: true, status: null, isTested: false };
     pages.set(pageKey(url), { ...page, chars, text: pageTexts.get(seq) ?? null });
@@ -74,7 +80,7 @@ function changeOf({ added, removed }: { added: boolean; removed: boolean }): Cha
   return removed ? "removed" : "none";
 }
 
-/** Empty if too many lines differ. */
+/** The lines that differ; empty if there are too many. */
 function changedLines(before: string, after: string): ChangedPage["lines"] {
   const lines = (diffLines(before, after, { maxEditLength: maxDifferences }) ?? []).flatMap(
     ({ value, added, removed }) =>

@@ -10,16 +10,16 @@ import { toIso } from "../schema.ts";
 import { getInbox } from "./inbox.ts";
 import type { InboxItem } from "./schema.ts";
 
-/** Items per list of a digest, but for the changes of scores. */
+/** The maximum number of items in each list of a digest, except changes of scores. */
 const maxItems = 5;
 const maxScores = 10;
-/** Friction points to look through. */
+/** The number of friction points to search. */
 const maxPoints = 50;
 const maxTextChars = 500;
 
 type Digest = EventData<"digest.weekly">;
 
-/** The week of an organization, from the same items as its inbox: changes of the week, and what needs attention now. */
+/** The weekly digest of an organization: changes of the week, and what needs attention now. It is built from the items of the inbox. */
 export function weeklyDigestOf(ctx: Context, org: OrgId, from: number, until: number): Digest {
   const inWeek = and(eq(runs.orgId, org), gte(runs.id, firstIdOf(from)), lt(runs.id, firstIdOf(until)));
   const counts = ctx.db
@@ -55,7 +55,7 @@ export function weeklyDigestOf(ctx: Context, org: OrgId, from: number, until: nu
 
 const reportLink = (ctx: Context, slug: string) => ({ slug, url: reportUrl(ctx.baseUrl(), slug) });
 
-/** The change of a score with its cause; empty for other items, and for a change outside the week. */
+/** The change of a score with its cause. Empty for other items, and for a change outside of the week. */
 function toScore(ctx: Context, item: InboxItem, week: { from: string; until: string }): Digest["scores"] {
   if (item.kind !== "score_fell" && item.kind !== "score_rose") return [];
   if (item.since < week.from || item.since >= week.until) return [];
@@ -72,7 +72,7 @@ function toScore(ctx: Context, item: InboxItem, week: { from: string; until: str
   ];
 }
 
-/** Everything that needs attention except changes of scores, with what it is about. */
+/** Everything that needs attention and its subject, except changes of scores. */
 function toProblem(item: InboxItem): Digest["problems"] {
   const { kind, since } = item;
   switch (kind) {

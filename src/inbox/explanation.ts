@@ -16,12 +16,13 @@ import type { ScoreChangeExplanation } from "./schema.ts";
 import { toScoreChange } from "./score-changes.ts";
 import { stepsOf } from "./session-steps.ts";
 
-/** What an explanation is of: the windows of a change, and the change as the inbox shows it. */
+/** What is explained: a change with its windows, and the same change as the inbox shows it. */
 type ExplainedChange = { fields: ReturnType<typeof toScoreChange>; change: LatestChange };
 
 /**
- * Why the score of a prompt changed: both sides, the friction that came or went, and the pages that agents got differently. Of its newest
- * significant change, or between two windows. Throws not_found, also without a change, and bad_request for windows that can't be compared.
+ * Why the score of a prompt changed: both sides, the friction that appeared or disappeared, and the pages with different results. Explains the newest
+ * significant change, or the change between two windows. Throws not_found, also if there is no change, and bad_request for windows that can't be
+ * compared.
  */
 export function explainScoreChange(
   ctx: Context,
@@ -34,7 +35,7 @@ export function explainScoreChange(
   return explanation;
 }
 
-/** As `explainScoreChange`, but null if the score has not changed significantly. */
+/** Like `explainScoreChange`, but null if the score has not changed significantly. */
 export function findExplanation(
   ctx: Context,
   org: OrgId,
@@ -70,7 +71,7 @@ function changeBetween(ctx: Context, org: OrgId, promptId: string, windows: Wind
   return { fields: toScoreChange(promptId, { agent, model, points, change }), change };
 }
 
-/** `pageTexts`: stored texts of pages, by the `seq` of the event that says that one was read. */
+/** `pageTexts`: stored texts of pages. The key is the `seq` of the event that says that the page was read. */
 type ReadSession = {
   slug: string;
   facts: Facts;

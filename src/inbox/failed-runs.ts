@@ -13,9 +13,9 @@ import type { InboxItem, Unmarked } from "./schema.ts";
 
 const hourMs = 3600_000;
 const dayMs = 24 * hourMs;
-/** How long failed runs count without a report after them. */
+/** How long failed runs count if no report came after them. */
 const failedWithinMs = 30 * dayMs;
-/** How long they count with a report after them. */
+/** How long failed runs count if a report came after them. */
 const recentMs = 7 * dayMs;
 
 export type FailedRuns = Extract<Unmarked<InboxItem>, { kind: "runs_failed" }>;
@@ -23,7 +23,7 @@ export type FailedRuns = Extract<Unmarked<InboxItem>, { kind: "runs_failed" }>;
 /** The live runs of a prompt with one agent. */
 type Group = { promptId: string; agent: string };
 
-/** The prompts whose live runs have all failed since their last report, or some of which failed in the last week, each with one agent. */
+/** Prompts with failed runs, by agent: either all live runs since the last report have failed, or some have failed in the last week. */
 export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string): FailedRuns[] {
   const groups = ctx.db
     .select({ promptId: runHours.promptId, agent: runHours.agent, title: prompts.title, text: titleText })
@@ -37,7 +37,7 @@ export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string):
         onlyPromptId === undefined ? ne(prompts.status, "archived") : eq(runHours.promptId, onlyPromptId),
       ),
     )
-    // A plus keeps SQLite from reading all hours in this order.
+    // The plus keeps SQLite from using an index for this order, because it would then read all hours.
     .groupBy(sql`+${runHours.promptId}`, sql`+${runHours.agent}`)
     .all();
   return groups.flatMap(({ promptId, agent, ...prompt }): FailedRuns[] => {
@@ -46,7 +46,7 @@ export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string):
     const oldestId = firstIdOf(ctx.now() - failedWithinMs);
     const startId = lastCompleted && lastCompleted.id > oldestId ? lastCompleted.id : oldestId;
     const endedSince = countEnded(ctx, org, group, startId);
-    // Runs that ended after the last completed one have all failed, and count. If there are none, those of the last week do.
+    // All runs that ended after the last completed run have failed, and count. If there are none, the failed runs of the last week count.
     const failsSinceCompleted = endedSince.of > 0;
     const after = failsSinceCompleted ? startId : firstIdOf(ctx.now() - recentMs);
     const ended = failsSinceCompleted ? endedSince : countEnded(ctx, org, group, after);
@@ -57,7 +57,7 @@ export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string):
     return [
       {
         kind: "runs_failed",
-        // Not the oldest failure of the last week, which changes as time passes.
+        // The oldest failure of the last week would be a bad ID, because it changes as time passes.
         id: `runs-${failsSinceCompleted ? oldest.id : newest.id}`,
         since: toIso(oldest.at),
         prompt: { id: promptId, title: titleOf(prompt) },
@@ -73,10 +73,10 @@ export function listFailedRuns(ctx: Context, org: OrgId, onlyPromptId?: string):
   });
 }
 
-/** The start of an hour, epoch ms. */
+/** The start of the hour, in epoch ms. */
 const hourOf = (at: number): number => at - (at % hourMs);
 
-/** Written as in the partial index, so that SQLite uses it. */
+/** Has the same form as in the partial index, so that SQLite uses the index. */
 const hasFailed = sql`${runHours.failed} > 0`;
 
 const isOfGroup = (table: typeof runs | typeof runHours) =>
@@ -84,7 +84,7 @@ const isOfGroup = (table: typeof runs | typeof runHours) =>
 
 const isLiveOfGroup = and(isOfGroup(runs), isLiveRun);
 
-/** Written as in the partial index of failed runs, so that SQLite uses it. */
+/** Has the same form as in the partial index of failed runs, so that SQLite uses the index. */
 const isFailure = sql`${runs.status} = 'failed' and ${runs.failureCause} != 'cancelled'`;
 
 const lastCompletedHour = statement((db) =>
@@ -114,7 +114,7 @@ const reportTime = statement((db) =>
     .where(and(eq(reports.orgId, bound("org")), eq(reports.runId, bound("run")))),
 );
 
-/** The newest completed run, and when it got its report, epoch ms. */
+/** The newest completed run, and when it got its report, in epoch ms. */
 function findLastCompleted({ db }: Context, org: OrgId, group: Group) {
   const hour = lastCompletedHour(db).get({ org, ...group });
   if (!hour) return;
@@ -147,7 +147,10 @@ const endedInHours = statement((db) =>
     .where(and(isOfGroup(runHours), gte(runHours.from, bound("from")))),
 );
 
-/** How many runs after one with this ID ended, and how many of them failed: those of its hour one by one, then whole hours. */
+/**
+ * How many runs ended after the run with this ID, and how many of them failed. Runs of the same hour are counted one by one, and later ones by whole
+ * hours.
+ */
 function countEnded({ db }: Context, org: OrgId, group: Group, after: string): { of: number; failed: number } {
   const from = hourOf(timeOfId(after)) + hourMs;
   const ofFirstHour = endedWithin(db).get({ org, ...group, after, until: firstIdOf(from) });
@@ -158,7 +161,7 @@ function countEnded({ db }: Context, org: OrgId, group: Group, after: string): {
   };
 }
 
-/** The newest or oldest failed run after one with an ID. */
+/** The newest or oldest failed run after the run with an ID. */
 const failedRunBy = (order: typeof desc | typeof asc) =>
   statement((db) =>
     db
@@ -179,7 +182,7 @@ const failedRunBy = (order: typeof desc | typeof asc) =>
 const newestFailedRun = failedRunBy(desc);
 const oldestFailedRun = failedRunBy(asc);
 
-/** One item for all prompts whose runs fail for the same reason, such as a site that is down. */
+/** Joins prompts whose runs fail for the same reason, such as a site that is down, into one item. */
 export function joinSameReason(items: FailedRuns[]): FailedRuns[] {
   const reasonOf = ({ failure: { code, subject, detail }, failed, of }: FailedRuns) =>
     [code, subject ?? detail, failed === of].join(" ");

@@ -28,7 +28,7 @@ import type { Inbox, InboxItem, InboxMark, ScoreChange } from "./schema.ts";
 import { listScoreChanges } from "./score-changes.ts";
 import { listDriftedComparisons } from "./self-comparisons.ts";
 
-/** What each problem weighs against a change of the score by one point. */
+/** The weight of each problem. A change of the score by one point weighs 1. */
 function weightOf(problem: Problem): number {
   switch (problem.kind) {
     case "score_fell":
@@ -93,7 +93,7 @@ const listProblems = (ctx: Context, org: OrgId, changes: Problem[], spending: Sp
     ...listFailingDestinations(ctx, org),
   ].sort((a, b) => weightOf(b) - weightOf(a));
 
-/** The problems of an organization, worst first, with what got better and the spending of the month. */
+/** The problems of an organization, worst first, with its improvements and the spending of the month. */
 export function getInbox(ctx: Context, org: OrgId, { withSnoozed = false }: { withSnoozed?: boolean } = {}): Inbox {
   const rows = ctx.db.select().from(inboxMarks).where(eq(inboxMarks.orgId, org)).all();
   const marks = new Map(rows.map((mark) => [mark.itemId, mark]));
@@ -115,7 +115,7 @@ export function getInbox(ctx: Context, org: OrgId, { withSnoozed = false }: { wi
   };
 }
 
-/** Snoozes or assigns a problem; omitted fields keep their values. `by`: who did it. Throws not_found and bad_request. */
+/** Snoozes or assigns a problem. Omitted fields keep their values. `by`: who did it. Throws not_found and bad_request. */
 export function markInboxItem(ctx: Context, org: OrgId, itemId: string, mark: InboxMark, by: string): InboxItem {
   const problems = listProblems(ctx, org, listScoreChanges(ctx, org), getSpending(ctx, org));
   const problem = problems.find(({ id }) => id === itemId);

@@ -4,7 +4,7 @@ import type { ChangeCause, InboxItem } from "./schema.ts";
 
 const maxQuoteChars = 120;
 
-/** How large a problem or an improvement is: `−8.2`, or `3 of 4 failed`. For what has no size, its state or kind: `Paused`. */
+/** The size of a problem or an improvement: `−8.2`, or `3 of 4 failed`. If it has no size, its state or kind: `Paused`. */
 export function itemSize(item: InboxItem): string {
   switch (item.kind) {
     case "score_fell":
@@ -39,7 +39,7 @@ export function itemSize(item: InboxItem): string {
   }
 }
 
-/** What it is about: titles of prompts, or the name of something else. */
+/** The subject of an item: titles of prompts, or the name of something else. */
 export function itemSubject(item: InboxItem): string {
   switch (item.kind) {
     case "score_fell":
@@ -77,7 +77,7 @@ export function itemSubject(item: InboxItem): string {
 /** "3 runs wait." */
 const waitingText = (total: number, noun: string): string => `${count(total, noun)} ${total === 1 ? "waits" : "wait"}.`;
 
-/** What is wrong, and what to do, as the text after a colon. */
+/** The problem and what to do about it, as text that follows a colon. */
 export function itemText(item: InboxItem): string {
   switch (item.kind) {
     case "score_fell":

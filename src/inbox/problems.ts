@@ -23,11 +23,11 @@ import { listBudgets } from "../spending/budgets.ts";
 import type { InboxItem, Unmarked } from "./schema.ts";
 
 const dayMs = 24 * 3600_000;
-/** How long a run, or a worker that is away, matters. */
+/** How long a waiting run, or an absent worker, counts as a problem. */
 const recentMs = 7 * dayMs;
-/** Share of the monthly budget from which it is a problem. */
+/** The share of the monthly budget at which spending becomes a problem. */
 const minBudgetShare = 0.8;
-/** How long a run waits for a worker, or a worker is away, before that is a problem. */
+/** How long a run must wait for a worker, or a worker must be absent, before that is a problem. */
 const minWaitMs = 5 * 60_000;
 
 /** An item of the inbox that is a problem. */
@@ -50,7 +50,7 @@ export function listPausedSchedules(ctx: Context, org: OrgId): Problem[] {
   });
 }
 
-/** The prompts whose basis in the docs has changed. */
+/** The prompts whose source text in the docs has changed. */
 export function listChangedBases(ctx: Context, org: OrgId): Problem[] {
   const { id, title, basis, basisChange } = prompts;
   const rows = ctx.db
@@ -79,14 +79,14 @@ export const listWorseCalibrations = (ctx: Context, org: OrgId): Problem[] =>
     worse: (worse ?? []).map(({ figure }) => figure),
   }));
 
-/** The schedules of the organization, while someone has paused all of them. */
+/** The schedules of the organization as one problem, while somebody has paused all of them. */
 export function listAllSchedulesPaused(ctx: Context, org: OrgId): Problem[] {
   const { pausedAt, schedules } = getScheduleState(ctx, org);
   if (pausedAt === null || schedules === 0) return [];
   return [{ kind: "all_schedules_paused", id: `schedules-${Date.parse(pausedAt)}`, since: pausedAt, schedules }];
 }
 
-/** The secrets of the organization that can't be decrypted. Since when is unknown. */
+/** The secrets of the organization that can't be decrypted. It is unknown since when. */
 export function listUnreadableSecrets(ctx: Context, org: OrgId): Problem[] {
   const { modelKeys, destinations } = countUnreadableSecrets(ctx, org);
   if (modelKeys + destinations === 0) return [];
@@ -96,7 +96,7 @@ export function listUnreadableSecrets(ctx: Context, org: OrgId): Problem[] {
   ];
 }
 
-/** Scheduled backups that fail or are late, for the only organization or for one with an operator. */
+/** Scheduled backups that fail or are late. They are shown to the only organization, or to organizations with an operator. */
 export function listFailingBackups(ctx: Context, org: OrgId): Problem[] {
   const problem = findBackupProblem(ctx);
   if (problem === null || !(hasOneOrg(ctx) || hasOperator(ctx, org))) return [];
@@ -105,7 +105,7 @@ export function listFailingBackups(ctx: Context, org: OrgId): Problem[] {
   return [{ kind: "backup_failing", id: `backup-${since}`, since: toIso(since), failures, failure, lastBackupAt }];
 }
 
-/** What the checks of the installation found, by cause. They belong to the operator. */
+/** The problems that the checks of the installation found, by cause. They are for the operator. */
 export function listFailedChecks(ctx: Context): Problem[] {
   const findings = listStoredProblems(ctx).filter(({ cause }) => problemOf(cause).isForInbox !== false);
   if (findings.length === 0 || !hasOneOrg(ctx)) return [];
@@ -131,7 +131,7 @@ export function listFailedChecks(ctx: Context): Problem[] {
   });
 }
 
-/** The destinations whose last try failed, or that were disabled because of that. */
+/** The destinations whose last try failed, or that failures have disabled. */
 export function listFailingDestinations(ctx: Context, org: OrgId): Problem[] {
   const rows = ctx.db
     .select()
@@ -172,7 +172,7 @@ export function listFailingDestinations(ctx: Context, org: OrgId): Problem[] {
   });
 }
 
-/** The monthly budgets of which most is spent: of the organization, and of prompts and tags. */
+/** The monthly budgets that are almost spent: the budget of the organization, and the budgets of prompts and tags. */
 export function listSpentBudgets(ctx: Context, org: OrgId, { from, spentUsd, maxUsdAMonth }: Spending): Problem[] {
   const ofOrg = maxUsdAMonth === null ? [] : [{ id: "budget", spentUsd, maxUsd: maxUsdAMonth, budget: null }];
   const others = listBudgets(ctx, org).map(({ id, promptId, tag, name, spentUsd, maxUsdAMonth }) => ({
@@ -186,7 +186,7 @@ export function listSpentBudgets(ctx: Context, org: OrgId, { from, spentUsd, max
     .map(({ id, ...budget }) => ({ kind: "budget_spent", id: `${id}-${from}`, since: from, ...budget }));
 }
 
-/** Runs that no connected worker can run, by agent. */
+/** Runs that no connected worker can execute, by agent. */
 export function listWaitingRuns(ctx: Context, org: OrgId): Problem[] {
   const waitingRuns = ctx.db
     .select({ id: runs.id, agent: runs.agent, at: runs.createdAt })
@@ -199,7 +199,7 @@ export function listWaitingRuns(ctx: Context, org: OrgId): Problem[] {
         sql`json_extract(${runs.waitingFor}, '$.what') = 'worker'`,
       ),
     )
-    // A plus keeps SQLite from reading all runs in this order.
+    // The plus keeps SQLite from using an index for this order, because it would then read all runs.
     .orderBy(sql`+${runs.id}`)
     .all();
   return [...Map.groupBy(waitingRuns, ({ agent }) => agent)].flatMap(([agent, runsOfAgent]): Problem[] => {
@@ -212,7 +212,7 @@ export function listWaitingRuns(ctx: Context, org: OrgId): Problem[] {
   });
 }
 
-/** The pauses of the organization, and those of agents that hold back some of its runs. */
+/** The pauses of the organization, and pauses of agents that hold back some of its runs. */
 export function listPausedRuns(ctx: Context, org: OrgId): Problem[] {
   return listPauses(ctx.db).flatMap(({ kind, subject, reason, createdAt }): Problem[] => {
     if (kind === "organization" && subject !== org) return [];
@@ -237,10 +237,10 @@ export function listPausedRuns(ctx: Context, org: OrgId): Problem[] {
   });
 }
 
-/** The workers that are away and have what no connected one has: agents of runs in the last week, or labels of active prompts. */
+/** The absent workers that have something that no connected worker has: an agent of runs in the last week, or a label of active prompts. */
 export function listAwayWorkers(ctx: Context, org: OrgId): Problem[] {
   const awayWorkers = ctx.awayWorkers().filter(({ awayMs }) => awayMs >= minWaitMs && awayMs < recentMs);
-  // Workers belong to the operator.
+  // Workers are for the operator.
   if (awayWorkers.length === 0 || !hasOneOrg(ctx)) return [];
   const isRecent = gte(runs.id, firstIdOf(ctx.now() - recentMs));
   const isUsed = (agent: string): boolean =>

@@ -8,7 +8,7 @@ import { destinationKinds } from "../db/tables/notifications.ts";
 import { Id, Nullable, OneOf, Time, Url } from "../schema.ts";
 import { Budget } from "../spending/schema.ts";
 
-/** What every item has. */
+/** Fields of every item. */
 const fields = {
   id: Type.String({
     title: "InboxItemId",
@@ -30,7 +30,7 @@ const ShareOfRuns = Type.Object({
   of: Type.Integer({ description: "Runs with a report" }),
 });
 
-/** The friction that most of the runs on one side of a change hit, and few on the other. */
+/** Friction that most runs on one side of a change hit, and few on the other side. */
 const ChangeCause = Type.Object(
   {
     fingerprint: Type.String(),
@@ -128,13 +128,13 @@ export type ChangedPage = Static<typeof ChangedPage>;
 
 /** At least one UUID. */
 const idList = { minLength: 36, maxLength: 4000 };
-/** Which change to explain: that from base to head. Without them: the newest significant one. */
+/** The change to explain, from base to head. Without them, it is the newest significant change. */
 export const Windows = Type.Object({
   base: Type.Optional(Type.String({ ...idList, description: "IDs of evaluations, separated by commas" })),
   head: Type.Optional(Type.String({ ...idList, description: "IDs of later evaluations" })),
 });
 
-/** The IDs of the evaluations before and after a change; undefined unless a query names both. */
+/** The IDs of the evaluations before and after a change; undefined unless the query names both sides. */
 export const toWindows = (base: string | undefined, head: string | undefined) =>
   base === undefined || head === undefined ? undefined : { before: base.split(","), after: head.split(",") };
 

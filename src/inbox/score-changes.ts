@@ -13,9 +13,9 @@ import type { ScoreChange, Unmarked } from "./schema.ts";
 
 /** A change counts as recent for this long. */
 const recentMs = 30 * 24 * 3600_000;
-/** Prompts to search when a list is requested. The rest follows in the background. */
+/** The maximum number of prompts to search when a list is requested. The background loop searches the others. */
 const maxSearches = 10;
-/** Pauses of the search in the background, with and without more to do. */
+/** Pauses of the background loop: `betweenMs` if there is more to search, `pollMs` if not. */
 const betweenMs = 20;
 const pollMs = 2_000;
 
@@ -23,12 +23,12 @@ type UnmarkedChange = Unmarked<ScoreChange>;
 type StoredChange = Omit<UnmarkedChange, "prompt">;
 
 const columns = { promptId: scoreChanges.promptId, change: scoreChanges.change, isStale: scoreChanges.isStale };
-/** Written as in the partial index, so that SQLite uses it. */
+/** Has the same form as in the partial index, so that SQLite uses the index. */
 const whereStale = sql`${scoreChanges.isStale} = 1`;
 
 /**
- * The significant changes of scores of the last 30 days, of all prompts that are not archived. Nothing is written, so that it works on a full
- * disk: changes that the background has not yet looked for are searched again for each list.
+ * The significant changes of scores in the last 30 days, for all prompts that are not archived. It writes nothing, so that it works on a full disk.
+ * So a change that the background loop has not yet searched for is searched again for each list.
  */
 export function listScoreChanges(ctx: Context, org: OrgId): UnmarkedChange[] {
   let searches = 0;
@@ -49,7 +49,7 @@ export function listScoreChanges(ctx: Context, org: OrgId): UnmarkedChange[] {
     });
 }
 
-/** Looks for the change of a prompt whose results have changed. Returns whether there was one. */
+/** Searches for the change of a prompt whose results have changed. Returns whether there was such a prompt. */
 function refreshScoreChange(ctx: Context): boolean {
   const row = ctx.db
     .select({ ...columns, orgId: scoreChanges.orgId })
@@ -70,7 +70,7 @@ function refreshScoreChange(ctx: Context): boolean {
 /** Keeps the changes up to date. */
 export function createScoreChangeLoop(ctx: Context) {
   return createPoll({
-    // One at a time, because a search takes tens of milliseconds.
+    // One prompt at a time, because a search takes tens of milliseconds.
     check: () => Promise.resolve(refreshScoreChange(ctx) ? betweenMs : pollMs),
     onError(error) {
       ctx.disk.onError(error);
@@ -80,7 +80,7 @@ export function createScoreChangeLoop(ctx: Context) {
   });
 }
 
-/** The newest significant change of a prompt's scores; null: none. */
+/** The newest significant change in the scores of a prompt; null: none. */
 function findScoreChange(ctx: Context, org: OrgId, promptId: string): StoredChange | null {
   const changed = findChangedResults(ctx, org, promptId);
   if (changed === null) return null;
@@ -94,11 +94,11 @@ export function toScoreChange(
   { change, points, agent, model }: Pick<LatestResults, "points" | "agent" | "model"> & { change: LatestChange },
 ) {
   const [before, after] = change.slugs;
-  // A change between two given windows may have no clear verdict: then its sign decides.
+  // A change between two given windows may have no clear verdict. Then its sign decides.
   const isFall = isClear(change) ? change.verdict === "regressed" : change.delta < 0;
   return {
     kind: isFall ? ("score_fell" as const) : ("score_rose" as const),
-    // By the evaluation: its newest report may become another one.
+    // The ID names the evaluation, because the newest report of the evaluation may change.
     id: `score-${promptId}-${points.find(({ slug }) => slug === after)?.evalRequestId ?? after}`,
     since: change.at,
     agent,

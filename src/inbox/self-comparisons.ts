@@ -7,7 +7,7 @@ import { titleOf } from "../reports/labels.ts";
 import { toIso } from "../schema.ts";
 import type { Problem } from "./problems.ts";
 
-/** The newest comparisons of prompts with themselves that found something although nothing had changed. */
+/** The newest comparisons of prompts with themselves that found a difference although nothing had changed. */
 export function listDriftedComparisons({ db }: Context, org: OrgId): Problem[] {
   const rows = db
     .select()

@@ -9,7 +9,7 @@ const maxSteps = 12;
 
 type Step = SessionStep & { seq: number };
 
-/** What an agent did, in order: pages that it read or guessed, requests and commands. Of a long session, the first steps. */
+/** What an agent did, in order: pages that it read or guessed, requests and commands. A long session is cut to its first steps. */
 export function stepsOf(facts: Facts): SessionStep[] {
   const steps = [...requestSteps(facts), ...commandSteps(facts)].sort((a, b) => a.seq - b.seq);
   return joinRepeats(steps).slice(0, maxSteps);
@@ -26,9 +26,9 @@ const requestSteps = ({ taskRequests, hosts }: Facts): Step[] =>
       return { seq, role: isGuess ? "guess" : "read", what: url, status, times: 1 };
     });
 
-/** The calls that made no recorded request. */
+/** The calls that have no recorded request. */
 function commandSteps(facts: Facts): Step[] {
-  // Those of a rule-based agent are checks of what it has read.
+  // The calls of a rule-based agent only check what it has read.
   if (facts.kind === "rules") return [];
   const requestIds = new Set(facts.taskRequests.map(({ id }) => id));
   return facts.calls
@@ -45,7 +45,7 @@ function commandSteps(facts: Facts): Step[] {
     });
 }
 
-/** Guesses in a row with the same status, and the same step in a row, are one step. */
+/** Joins consecutive guesses with the same status, and repetitions of the same step, into one step. */
 function joinRepeats(steps: Step[]): SessionStep[] {
   const joined: SessionStep[] = [];
   for (const { role, what, status, times } of steps) {

@@ -4,16 +4,16 @@ import { gates } from "../db/tables/gates.ts";
 import { notifications } from "../db/tables/notifications.ts";
 import { runs } from "../db/tables/runs.ts";
 
-/** Whether a notification has an ID or a slug in its data. */
+/** Whether the data of a notification contains this ID or slug. */
 export const mentions = (name: unknown): SQL => sql`instr(${notifications.data}, ${name}) > 0`;
 
-/** The gates that are hidden with a deleted run. */
+/** Selects the gates in a notification that are hidden together with a deleted run. */
 const gatesOfRun = sql`select 1 from ${gates} join ${runs} on ${runs.orgId} = ${gates.orgId} and ${runs.promptId} = ${gates.promptId}
   where ${runs.id} = ${deletions.subjectId} and ${mentions(gates.id)}`;
 
 /**
- * The condition that a notification mentions nothing that was deleted and is not yet erased. Most are hidden with their prompt; this also finds
- * those about several prompts, such as a digest.
+ * The condition that a notification mentions nothing that is deleted but not yet erased. Most notifications are hidden together with their prompt.
+ * This condition also finds notifications about several prompts, such as a digest.
  */
 export const mentionsNothingDeleted: SQL = sql`not exists (
   select 1 from ${deletions} where ${deletions.orgId} = ${notifications.orgId} and ${deletions.completedAt} is null and (

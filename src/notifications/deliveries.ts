@@ -15,9 +15,9 @@ import { type EventType, payloadOf } from "./events.ts";
 import { enqueueDelivery, sendEvent } from "./outbox.ts";
 import type { Delivery, DeliveryDetail } from "./schema.ts";
 
-/** A destination with this many unfinished deliveries gets no tests and replays. */
+/** A destination with this many unfinished deliveries accepts no tests and no replays. */
 const maxPending = 100;
-/** Deliveries that are replayed in one transaction. */
+/** The maximum number of deliveries that are replayed in one transaction. */
 const maxReplayed = 1_000;
 
 type Filter = { status?: Delivery["status"] };
@@ -89,8 +89,8 @@ export function testDestination(ctx: Context, org: OrgId, id: string): DeliveryD
 }
 
 /**
- * Sends the notification of a delivery again, with the same webhook-id: as a new delivery, or, while it is still being retried, by trying it
- * now and giving it all its tries again. Throws not_found, and conflict for a disabled destination.
+ * Sends the notification of a delivery again, with the same webhook-id. If the delivery is still being retried, it is tried now, and all its tries
+ * are restored. Otherwise there is a new delivery. Throws not_found, and conflict for a disabled destination.
  */
 export function replayDelivery(ctx: Context, org: OrgId, destinationId: string, id: string): DeliveryDetail {
   const destination = getDestinationRow(ctx, org, destinationId);
@@ -105,8 +105,8 @@ export function replayDelivery(ctx: Context, org: OrgId, destinationId: string, 
 }
 
 /**
- * Replays what a destination missed: its deliveries that wait for their next try, and the events of failed ones that no other delivery has
- * sent or is sending, oldest first, at most 1,000. Throws not_found, and conflict for a disabled destination.
+ * Replays what a destination missed, oldest first, at most 1,000 deliveries. These are the deliveries that wait for their next try, and failed
+ * deliveries whose event no other delivery has sent or is sending. Throws not_found, and conflict for a disabled destination.
  */
 export function replayMissed(ctx: Context, org: OrgId, destinationId: string): { replayed: number } {
   const destination = getDestinationRow(ctx, org, destinationId);
@@ -120,7 +120,7 @@ export function replayMissed(ctx: Context, org: OrgId, destinationId: string): {
   });
 }
 
-/** How many deliveries `replayMissed` has to replay. */
+/** The number of deliveries that `replayMissed` would replay. */
 export const countMissed = (ctx: Context, org: OrgId, destinationId: string): number =>
   ctx.db
     .select({ n: count() })
@@ -130,7 +130,9 @@ export const countMissed = (ctx: Context, org: OrgId, destinationId: string): nu
     .where(whereMissed(ctx, org, destinationId))
     .get()?.n ?? 0;
 
-/** Deliveries that wait for their next try, and failed ones whose event no other delivery has sent, is sending or may replay. */
+/**
+ * The condition for deliveries that wait for their next try, and for failed ones whose event no other delivery has sent, is sending or will replay.
+ */
 function whereMissed(ctx: Context, org: OrgId, destinationId: string) {
   const others = alias(deliveries, "others");
   const isSameEvent = and(
@@ -138,7 +140,7 @@ function whereMissed(ctx: Context, org: OrgId, destinationId: string) {
     eq(others.notificationId, deliveries.notificationId),
     eq(others.destinationId, deliveries.destinationId),
   );
-  // Of several failed deliveries of an event, only the last one is replayed.
+  // If an event has several failed deliveries, only the last one is replayed.
   const isNotFailedOrLater = or(ne(others.status, "failed"), gt(others.id, deliveries.id));
   const replacements = ctx.db.select({ one: sql`1` }).from(others).where(and(isSameEvent, isNotFailedOrLater));
   const waits = and(eq(deliveries.status, "pending"), eq(jobs.state, "queued"), gt(jobs.availableAt, ctx.now()));
@@ -183,7 +185,7 @@ const groupTries = (ctx: Context, org: OrgId, ids: string[]): Map<string, Try[]>
 function toDelivery({ delivery, notification, job }: DeliveryRow, tries: Try[]): Delivery {
   const last = tries.at(-1);
   const { id, notificationId, status, failure, createdAt, completedAt } = delivery;
-  // A job with `availableAt` 0 runs as soon as possible.
+  // A job with `availableAt` 0 runs as soon as possible, so it isn't waiting.
   const waits = job?.state === "queued" && job.availableAt > 0;
   return {
     id,
@@ -216,7 +218,7 @@ function getDeliveryRow(ctx: Context, org: OrgId, destinationId: string, id: str
   return row;
 }
 
-/** Throws conflict while many deliveries wait. */
+/** Throws conflict if too many deliveries are waiting. */
 function checkPending(ctx: Context, org: OrgId, destinationId: string): void {
   const pending = and(
     eq(deliveries.orgId, org),

@@ -14,7 +14,7 @@ import { requireSecretKey, sealContent, unsealContent, unsealContentOrThrow } fr
 import { newSecret } from "./signing.ts";
 
 const maxDestinations = 20;
-/** After a rotation, requests are signed with both secrets for this time. */
+/** For this long after a rotation, requests are signed with both secrets. */
 const secretOverlapMs = 24 * 3600_000;
 const enabledFields = { disabledAt: null, disableReason: null, failingSince: null };
 
@@ -41,13 +41,19 @@ export const listDestinations = (ctx: Context, org: OrgId): Destination[] =>
 export const getDestination = (ctx: Context, org: OrgId, id: string): Destination =>
   toDestination(ctx, getDestinationRow(ctx, org, id));
 
-/** A destination without the email addresses of its recipients, for API keys that only read. `recipients` stays null if they are all owners. */
+/**
+ * A destination without the email addresses of its recipients, for API keys that can only read. `recipients` stays null if the recipients are all
+ * owners.
+ */
 export const withoutAddresses = (destination: Destination): Destination => ({
   ...destination,
   recipients: destination.recipients && [],
 });
 
-/** The signing secret of a webhook is returned only here. Throws bad_request, and conflict at the limit of an organization. */
+/**
+ * Creates a destination. The signing secret of a webhook is returned only here. Throws bad_request, and conflict if the organization has too many
+ * destinations.
+ */
 export function createDestination(ctx: Context, org: OrgId, input: DestinationInput): NewDestination {
   const { row, secret } = newDestinationRow(ctx, org, input, ctx.newId(ctx.now()));
   transaction(ctx.db, (tx) => {
@@ -62,8 +68,8 @@ export function createDestination(ctx: Context, org: OrgId, input: DestinationIn
 }
 
 /**
- * Omitted fields keep their values, except that the secrets of a webhook never follow it to another origin: there it has a new signing
- * secret, which is returned only here, and no headers but those of `patch`. Throws not_found and bad_request.
+ * Changes a destination. Omitted fields keep their values. But if a webhook moves to another origin, its secrets don't follow: it gets a new signing
+ * secret, which is returned only here, and keeps only the headers of `patch`. Throws not_found and bad_request.
  */
 export function updateDestination(ctx: Context, org: OrgId, id: string, patch: DestinationPatch): NewDestination {
   const row = getDestinationRow(ctx, org, id);
@@ -92,11 +98,11 @@ export function updateDestination(ctx: Context, org: OrgId, id: string, patch: D
 }
 
 type SecretChange = Partial<Pick<DestinationRow, "sealed" | "overlapUntil">> & {
-  /** The new signing secret; null: it stays the same. */
+  /** The new signing secret; null: the secret is unchanged. */
   secret: string | null;
 };
 
-/** What a new URL or new headers change in the stored secrets of a destination. */
+/** How a new URL or new headers change the stored secrets of a destination. */
 function changeSecrets(
   ctx: Context,
   row: DestinationRow,
@@ -111,7 +117,7 @@ function changeSecrets(
   return { secret: null, sealed: sealContent(ctx, row, { ...unsealContentOrThrow(ctx, row), headers }) };
 }
 
-/** Deletes a destination with its deliveries; those in progress end. Throws not_found. */
+/** Deletes a destination with its deliveries. Deliveries in progress are ended. Throws not_found. */
 export function deleteDestination(ctx: Context, org: OrgId, id: string): Destination {
   const row = getDestinationRow(ctx, org, id);
   const deleted = toDestination(ctx, row);
@@ -132,7 +138,7 @@ export function deleteDestination(ctx: Context, org: OrgId, id: string): Destina
   return deleted;
 }
 
-/** Replaces the signing secret of a webhook. For 24 hours, requests are also signed with the old one. Throws not_found and bad_request. */
+/** Replaces the signing secret of a webhook. For 24 hours, requests are signed with the old secret as well. Throws not_found and bad_request. */
 export function rotateDestinationSecret(ctx: Context, org: OrgId, id: string): NewDestination {
   const row = getDestinationRow(ctx, org, id);
   if (row.kind !== "webhook") throw badRequest("Only webhooks have a signing secret.");
@@ -150,8 +156,8 @@ export function rotateDestinationSecret(ctx: Context, org: OrgId, id: string): N
 }
 
 /**
- * What an imported destination starts with: it is disabled, because its secrets are not in the file. A webhook has a new signing secret,
- * Slack no URL. Without EVALD_SECRET_KEY nothing can be stored for them, and they have to be added again.
+ * The initial state of an imported destination. It is disabled, because its secrets aren't in the file. A webhook gets a new signing secret, and
+ * Slack has no URL. Without EVALD_SECRET_KEY, no secrets can be stored, so they have to be added again.
  */
 export function newDestinationState(ctx: Context, org: OrgId, { id, kind }: { id: string; kind?: unknown }) {
   const content = kind === "webhook" ? { secret: newSecret() } : {};
@@ -159,7 +165,7 @@ export function newDestinationState(ctx: Context, org: OrgId, { id, kind }: { id
   return { ...disabledFields(ctx), sealed: kind === "email" ? null : secrets };
 }
 
-/** Stops sending to a destination. */
+/** Disables a destination, so that nothing is sent to it. */
 export function disableDestination(
   ctx: Context,
   tx: Tx,
@@ -175,7 +181,7 @@ export function disableDestination(
 const whereDestination = (org: OrgId, id: string) =>
   and(eq(destinations.orgId, org), eq(destinations.id, id.toLowerCase()));
 
-/** The part of a URL that is stored in clear. The path of a URL of Slack is a secret, so the whole URL is only stored sealed. */
+/** The part of a URL that is stored unencrypted. The path of a Slack URL is a secret, so the whole URL is stored only encrypted. */
 const toShownUrl = (kind: DestinationRow["kind"], { origin, href }: URL): string =>
   kind === "slack" ? `${origin}/` : href;
 
@@ -200,7 +206,7 @@ function toDestination(ctx: Context, row: DestinationRow): Destination {
   };
 }
 
-/** Throws one bad_request that names everything that is wrong. */
+/** Throws one bad_request that names all problems. */
 export function checkDestination(
   ctx: Context,
   org: OrgId,

@@ -10,12 +10,12 @@ import { emitEvent, eventWantedSince } from "./outbox.ts";
 const pollMs = 5 * 60_000;
 const dayMs = 24 * 3600_000;
 
-/** What happened in an organization between two times, epoch ms. */
+/** What happened in an organization between two times, in epoch ms. */
 type DigestOf = (org: OrgId, from: number, until: number) => EventData<"digest.weekly">;
 
 /**
- * Sends each organization that wants it a digest on Mondays at 8:00 in its time zone, once. After a downtime it is late, but about the same
- * week; of several weeks, only the last one has a digest.
+ * Sends a weekly digest to each organization that wants it, once, on Mondays at 8:00 in its time zone. After downtime, the digest is late but covers
+ * the same week. If several weeks were missed, only the last one gets a digest.
  */
 export function createDigests(ctx: Context, digestOf: DigestOf) {
   const { db, now, log, commit } = ctx;
@@ -33,10 +33,10 @@ export function createDigests(ctx: Context, digestOf: DigestOf) {
       )
       .all();
 
-  /** The last Monday at 8:00, epoch ms. */
+  /** The time of the last Monday at 8:00, in epoch ms. */
   function lastDigestTime(timeZone: string): number | null {
     const schedule = { id: "", frequency: "0 8 * * 1", timeZone };
-    // Eight days have one or two Mondays, the later of which may be today, but after now.
+    // Eight days contain one or two Mondays. The later one may be today, but after now.
     const first = nextTime(schedule, now() - 8 * dayMs);
     const second = first === null ? null : nextTime(schedule, first);
     return [second, first].find((time) => time !== null && time <= now()) ?? null;
@@ -49,7 +49,7 @@ export function createDigests(ctx: Context, digestOf: DigestOf) {
       if (until === null || since === null || until < since) continue;
       const onceKey = `digest ${new Date(until).toISOString().slice(0, 10)}`;
       const whereSent = and(eq(notifications.orgId, id), eq(notifications.onceKey, onceKey));
-      // `emitEvent` would see it too, but only after the digest was computed.
+      // `emitEvent` would also detect this, but only after the digest was computed.
       if (db.select({ id: notifications.id }).from(notifications).where(whereSent).get()) continue;
       const data = digestOf(id as OrgId, until - 7 * dayMs, until);
       await commit((tx) => emitEvent(ctx, tx, id, "digest.weekly", () => data, onceKey));

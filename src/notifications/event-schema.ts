@@ -2,7 +2,7 @@ import { events } from "./events.ts";
 
 const timestamp = "2026-11-21T09:31:00.000Z";
 
-/** The JSON Schema of what webhooks receive, with an example of each type of event. `url`: where it is served. */
+/** The JSON Schema of the events that webhooks receive, with an example of each type. `url`: where the schema is served. */
 export const toEventSchema = (url: string): object => ({
   $schema: "https://json-schema.org/draft/2020-12/schema",
   $id: url,

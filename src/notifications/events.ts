@@ -21,7 +21,7 @@ const report = Type.Object({
   scope: OneOf(scopes, "What the score is of; scores of different scopes can't be compared"),
   grade: Nullable(Text),
 });
-/** What can need attention besides scores. */
+/** What can need attention, apart from scores. */
 const problemKinds = [
   "runs_failed",
   "destination_failing",
@@ -86,7 +86,7 @@ const exampleFriction = {
 
 const event = <T extends TSchema>(description: string, data: T, example: Static<T>) => ({ description, data, example });
 
-/** Every event, with the data that it carries. */
+/** Every type of event, with the schema of its data. */
 export const events = {
   "run.completed": event(
     "A run ended with a report",
@@ -277,13 +277,13 @@ export type EventType = keyof typeof events;
 export type EventData<T extends EventType = EventType> = Static<(typeof events)[T]["data"]>;
 
 export const eventTypes = Object.keys(events) as EventType[];
-/** Those that a destination can subscribe to. */
+/** The types of event that a destination can subscribe to. */
 export const subscribableTypes = eventTypes.filter((type) => type !== "destination.test");
 
 /** What a webhook receives. */
 export const payloadOf = ({ type, createdAt, data }: { type: string; createdAt: number; data: object }) =>
   JSON.stringify({ type, timestamp: new Date(createdAt).toISOString(), data });
 
-/** A text of at most `maxLength` characters, for events and messages. It isn't cut within a surrogate pair. */
+/** Shortens a text to at most `maxLength` characters, for events and messages. It never cuts a surrogate pair in half. */
 export const cut = (text: string, maxLength: number): string =>
   text.length <= maxLength ? text : `${text.slice(0, maxLength - 1).replace(/[\ud800-\udbff]$/, "")}…`;

@@ -8,14 +8,14 @@ import type { DestinationPatch } from "./schema.ts";
 
 const maxHeaders = 20;
 
-/** Names and prefixes of headers that this service or HTTP itself sets. */
+/** Names and prefixes of headers that only this service or HTTP itself may set. */
 const reservedHeaders = "host connection transfer-encoding te upgrade expect accept-encoding user-agent".split(" ");
 const reservedPrefixes = ["webhook-", "content-", "proxy-"];
 
 const isReserved = (name: string) =>
   reservedHeaders.includes(name) || reservedPrefixes.some((prefix) => name.startsWith(prefix));
 
-/** Throws bad_request for a URL that deliveries could never reach. */
+/** Parses the URL of a destination. Throws bad_request if deliveries could never reach it. */
 export function checkUrl(config: Config, url: string): URL {
   checkHttpUrl("url", url);
   const parsed = new URL(url);
@@ -26,7 +26,7 @@ export function checkUrl(config: Config, url: string): URL {
   return parsed;
 }
 
-/** Why a URL can't be a destination, with the setting that would allow it; null if it can. */
+/** Why a URL can't be a destination, and the setting that would allow it; null if it can. */
 function objectionTo({ allowPrivate }: Config, url: URL): string | null {
   const { protocol, hostname, port, href } = url;
   const objection = objectionToUrl(href, allowPrivate);
@@ -36,7 +36,7 @@ function objectionTo({ allowPrivate }: Config, url: URL): string | null {
   return `must be an https URL; ${allowRemedy(allowPrivate, host, Number(port) || 80)}`;
 }
 
-/** Throws bad_request for a field of another kind. */
+/** Throws bad_request for a field that belongs to another kind of destination. */
 export function checkFields(
   kind: (typeof destinationKinds)[number],
   { url, headers, recipients }: DestinationPatch,
@@ -63,7 +63,7 @@ function objectionToHeader(name: string, value: string): string | null {
   return /^[\x20-\x7e\t]*$/.test(value) ? null : "must have a value of printable ASCII characters";
 }
 
-/** The addresses in lowercase; null: all owners. Throws bad_request for an address that is not a member's. */
+/** The addresses in lowercase; null: all owners. Throws bad_request for an address that belongs to no member. */
 export function checkRecipients(members: string[], recipients: string[] | null): string[] | null {
   const addresses = recipients?.map((address) => address.trim().toLowerCase()) ?? null;
   const unknownAddress = addresses?.find((address) => !members.includes(address));

@@ -22,7 +22,7 @@ import { sendNotification, settingsPath, type TryResult } from "./send.ts";
 const hourMs = 3600_000;
 const minuteMs = 60_000;
 
-/** Delays after the first to the ninth failed try, as Standard Webhooks suggests: about 75 hours in all. */
+/** The delays after the first to the ninth failed try, as Standard Webhooks suggests. They add up to about 75 hours. */
 const delaysMs = [
   5_000,
   5 * minuteMs,
@@ -36,11 +36,11 @@ const delaysMs = [
 ];
 export const maxRetryAfterMs = 24 * hourMs;
 
-/** Delay before the next try, by the number of failures (at least 1), with up to 10 % on top so that receivers don't get all retries at once. */
+/** The delay before the next try, by the number of failures (at least 1). Up to 10 % are added, so that receivers don't get all retries at once. */
 export const tryBackoffMs = (failures: number): number =>
   (delaysMs[failures - 1] ?? 24 * hourMs) * (1 + Math.random() / 10);
 
-/** Characters of a response body to keep. */
+/** Characters of a response body that are kept. */
 const maxBody = 1_000;
 
 /** Failures after which a delivery isn't tried again. */
@@ -48,13 +48,13 @@ const finalFailures = ["gone", "disabled", "deleted"] as const;
 
 const isLastTry = ({ spent, maxAttempts }: Lease): boolean => spent + 1 >= maxAttempts;
 
-/** The job of a delivery: one try per attempt. `timeoutMs`: for a response. */
+/** Creates the job that sends a delivery, with one try per attempt. `timeoutMs`: how long a response may take. */
 export const createDeliveryJob = (ctx: Context, { timeoutMs }: { timeoutMs?: number | undefined }): JobHandler => ({
   onStart() {},
   run: (lease, signal) => tryDelivery(ctx, lease, { signal, timeoutMs }),
   onRequeue() {},
   onFailure(tx, lease, { detail }) {
-    // What `finalFailure` throws has the failure as its detail.
+    // The detail of an error that `finalFailure` throws is the failure.
     const failure = finalFailures.find((each) => each === detail);
     const otherFailure = isLastTry(lease) ? "exhausted" : "interrupted";
     endDelivery(ctx, tx, lease.subject, failure ?? otherFailure);
@@ -95,7 +95,7 @@ async function tryDelivery(
 
 type DisableReason = "gone" | "failing";
 
-/** Stores a failed try, unless the lease was lost. Returns why the destination was disabled because of it; null: it was not. */
+/** Stores a failed try, unless the lease was lost. Returns why this failure disabled the destination; null: it didn't. */
 function storeFailedTry(
   ctx: Context,
   tx: Tx,
@@ -106,7 +106,7 @@ function storeFailedTry(
 ): DisableReason | null {
   if (!isLeaseHeld(ctx, lease)) return null;
   storeTry(tx, destination.orgId, lease, startedAt, result);
-  // The fault is this service's, not the receiver's, so the destination stays enabled.
+  // The fault is this service's and not the receiver's, so the destination stays enabled.
   if (result.isUnreadable) return null;
   tx.update(destinations)
     .set({ failingSince: sql`coalesce(${destinations.failingSince}, ${startedAt})` })
@@ -117,7 +117,7 @@ function storeFailedTry(
   return reason;
 }
 
-/** What a delivery sends, and where. undefined: it was deleted, or something that it is about. */
+/** What a delivery sends, and where. undefined: the delivery, or something that it is about, was deleted. */
 const findDelivery = (ctx: Context, id: string) =>
   ctx.db
     .select({ notification: notifications, destination: destinations })
@@ -179,7 +179,7 @@ const disableReasonTexts: Record<DisableReason, string> = {
   failing: "all tries of a delivery failed over three days, and no other delivery succeeded in that time.",
 };
 
-/** Tells the owners that a destination was disabled because it is gone or keeps failing. */
+/** Tells the owners that a destination was disabled because it no longer exists or keeps failing. */
 function announceDisabled(ctx: Context, { id, name, orgId }: DestinationRow, reason: DisableReason): void {
   ctx.log.warn({ destination: id, reason }, "destination disabled");
   const org = orgId as OrgId;

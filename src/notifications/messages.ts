@@ -4,7 +4,7 @@ import type { EventData, EventType } from "./events.ts";
 /** A notification for people. */
 export type Message = {
   title: string;
-  /** Page about it. */
+  /** The page that the message is about. */
   url: string;
   /** Paragraphs and lists below the title. */
   parts: MessagePart[];
@@ -14,7 +14,7 @@ export type MessagePart = { heading?: string; lines: { text: string; url?: strin
 type Prompt = { id: string; title: string | null };
 type WordingContext = {
   baseUrl: string;
-  /** Format times in the time zone of the organization. */
+  /** Formats times in the time zone of the organization. */
   day: (iso: string) => string;
   time: (iso: string) => string;
   title: (prompt: Prompt) => string;
@@ -190,7 +190,7 @@ const messageByType: { [T in EventType]: ToMessage<T> } = {
   }),
 };
 
-/** A notification in words, for Slack and email, with times in a time zone. */
+/** A notification as a message for Slack and email. Times are in the given time zone. */
 export function toMessage({ type, data }: { type: string; data: object }, baseUrl: string, timeZone: string): Message {
   const title = ({ id, title }: Prompt) => title ?? `Prompt ${id}`;
   const inZone = (iso: string) => Temporal.Instant.from(iso).toZonedDateTimeISO(timeZone);
@@ -200,7 +200,7 @@ export function toMessage({ type, data }: { type: string; data: object }, baseUr
   return (messageByType[type as EventType] as ToMessage<EventType>)(data as EventData, { baseUrl, title, day, time });
 }
 
-/** A message as the text of an email. */
+/** A message as the plain text of an email. */
 export const toText = ({ url, parts }: Message): string =>
   [
     ...parts.map(({ heading, lines }) =>

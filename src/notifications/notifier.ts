@@ -5,11 +5,11 @@ import { createDigests } from "./digests.ts";
 import type { EventData } from "./events.ts";
 import { createDeliveryJob, maxRetryAfterMs, tryBackoffMs } from "./job.ts";
 
-/** Deliveries at once: in all, per organization, and per host. */
+/** The maximum number of concurrent deliveries: in total, per organization, and per host. */
 const limits = { concurrency: 20, org: 5, host: 4 };
 
 type NotifierOptions = {
-  /** What happened in an organization between two times, epoch ms. */
+  /** What happened in an organization between two times, in epoch ms. */
   digestOf: (org: OrgId, from: number, until: number) => EventData<"digest.weekly">;
   timeoutMs?: number | undefined;
   leaseMs?: number | undefined;
@@ -17,7 +17,7 @@ type NotifierOptions = {
   onAttempt?: (lease: Lease) => void;
 };
 
-/** Sends what is in the outbox, with a runner of its own. */
+/** Sends the notifications of the outbox, with its own runner. */
 export function createNotifier(ctx: Context, { digestOf, timeoutMs, leaseMs, onAttempt }: NotifierOptions) {
   const runner = createRunner(ctx, {
     pool: "deliveries",

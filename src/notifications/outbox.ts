@@ -34,17 +34,17 @@ export function enqueueDelivery(
   return id;
 }
 
-/** Whether a destination of the organization wants an event. Ask before computing an expensive one. */
+/** Whether a destination of the organization wants an event. Check this before computing an expensive event. */
 export const wantsEvent = (ctx: Context, org: string, type: EventType): boolean =>
   listSubscribers(ctx, org, type).length > 0;
 
-/** When the first destination that wants an event was added, epoch ms; null: none wants it. */
+/** When the first destination that wants an event was added, in epoch ms; null: none wants it. */
 export function eventWantedSince(ctx: Context, org: string, type: EventType): number | null {
   const subscribers = listSubscribers(ctx, org, type);
   return subscribers.length === 0 ? null : Math.min(...subscribers.map(({ createdAt }) => createdAt));
 }
 
-/** Notifies the destinations that want the event. With a `onceKey`, only the first event with that key is sent. */
+/** Sends an event to all destinations that want it. With a `onceKey`, only the first event with that key is sent. */
 export function emitEvent<T extends EventType>(
   ctx: Context,
   tx: Tx,
@@ -59,7 +59,7 @@ export function emitEvent<T extends EventType>(
   if (id) for (const each of subscribers) enqueueDelivery(ctx, tx, each, id);
 }
 
-/** Sends an event to one destination, even if it is not subscribed to it. Returns the ID of the delivery. */
+/** Sends an event to one destination, even if the destination isn't subscribed to it. Returns the ID of the delivery. */
 export function sendEvent<T extends EventType>(
   ctx: Context,
   tx: Tx,
@@ -67,7 +67,7 @@ export function sendEvent<T extends EventType>(
   type: T,
   data: EventData<T>,
 ): string {
-  // Without a `onceKey`, it is always stored.
+  // Without a `onceKey`, the notification is always stored.
   const notificationId = storeNotification(ctx, tx, destination.orgId, type, data, null) as string;
   return enqueueDelivery(ctx, tx, destination, notificationId);
 }
@@ -77,7 +77,7 @@ const listSubscribers = (ctx: Context, org: string, type: EventType) =>
     .all({ org })
     .filter(({ events }) => events.includes(type));
 
-/** Returns the ID of the notification; undefined: one with the same `onceKey` is already stored. */
+/** Stores a notification. Returns its ID; undefined: a notification with the same `onceKey` is already stored. */
 function storeNotification<T extends EventType>(
   ctx: Context,
   tx: Tx,

@@ -38,7 +38,7 @@ export const notificationRoutes = (ctx: Context) =>
     .get(
       "/api/v1/destinations",
       ({ request, query, set }) => {
-        // An organization has few destinations.
+        // An organization has few destinations, so they are paged in memory.
         const items = listDestinations(ctx, orgOf(request)).map((each) => toVisible(request, each));
         return listResponse(set, paginate(items, pageOf(query)));
       },
@@ -176,7 +176,7 @@ export const notificationRoutes = (ctx: Context) =>
       },
     );
 
-/** What the API key of a request may see of a destination: one that can't change anything needs no addresses of members. */
+/** What an API key may see of a destination. A key that can't change anything doesn't need the addresses of members. */
 function toVisible(request: Request, destination: Destination): Destination {
   const { scopes } = callerOf(request);
   return scopes === null || scopes.includes("write") ? destination : withoutAddresses(destination);

@@ -7,10 +7,10 @@ import { seal, unseal } from "../models/seal.ts";
 
 type DestinationRow = typeof destinations.$inferSelect;
 type RowKey = { orgId: string; id: string };
-/** What is stored encrypted. `previous`: the secret before the last rotation. */
+/** The content that is stored encrypted. `previous`: the signing secret before the last rotation. */
 type SecretContent = { secret?: string; previous?: string; headers?: Record<string, string>; url?: string };
 
-/** Throws bad_request without EVALD_SECRET_KEY. */
+/** The key that encrypts secrets. Throws bad_request without EVALD_SECRET_KEY. */
 export function requireSecretKey({ config }: Context): Uint8Array {
   if (config.secretKey) return config.secretKey;
   throw badRequest(
@@ -18,24 +18,24 @@ export function requireSecretKey({ config }: Context): Uint8Array {
   );
 }
 
-/** Throws bad_request without EVALD_SECRET_KEY. */
+/** Encrypts the secrets of a destination. Throws bad_request without EVALD_SECRET_KEY. */
 export const sealContent = (ctx: Context, row: RowKey, content: SecretContent): Buffer =>
   seal(JSON.stringify(content), requireSecretKey(ctx), sealContextOf(row));
 
-/** Empty for a destination without secrets; null: EVALD_SECRET_KEY is missing or has changed. */
+/** Decrypts the secrets of a destination. Empty if it has none; null if EVALD_SECRET_KEY is missing or has changed. */
 export function unsealContent(ctx: Context, row: DestinationRow): SecretContent | null {
   if (row.sealed === null) return {};
   const text = ctx.config.secretKey ? unseal(row.sealed, ctx.config.secretKey, sealContextOf(row)) : null;
   return text === null ? null : JSON.parse(text);
 }
 
-/** The secrets that EVALD_SECRET_KEY doesn't decrypt, of one organization or of all. */
+/** The number of secrets that EVALD_SECRET_KEY doesn't decrypt, in one organization or in all. */
 export const countUnreadableSecrets = (ctx: Context, org?: OrgId) => ({
   modelKeys: countUnreadableKeys(ctx, org),
   destinations: countUnreadableDestinations(ctx, org),
 });
 
-/** The number of destinations whose secrets EVALD_SECRET_KEY doesn't decrypt, of one organization or of all. */
+/** The number of destinations whose secrets EVALD_SECRET_KEY doesn't decrypt, in one organization or in all. */
 const countUnreadableDestinations = (ctx: Context, org?: OrgId): number =>
   ctx.db
     .select()
@@ -44,7 +44,7 @@ const countUnreadableDestinations = (ctx: Context, org?: OrgId): number =>
     .all()
     .filter((row) => unsealContent(ctx, row) === null).length;
 
-/** Throws conflict if they can't be decrypted. */
+/** Like `unsealContent`, but throws conflict if the secrets can't be decrypted. */
 export function unsealContentOrThrow(ctx: Context, row: DestinationRow): SecretContent {
   const content = unsealContent(ctx, row);
   if (content) return content;

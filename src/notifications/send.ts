@@ -16,7 +16,7 @@ import { toSlack } from "./slack.ts";
 const defaultTimeoutMs = 20_000;
 const maxBodyBytes = 16 * 1024;
 
-/** The result of a try. `status` null: no response. `ok`: the receiver accepted it. */
+/** The result of a try. `status`: null without a response. `ok`: the receiver accepted the notification. */
 export type TryResult = {
   ok: boolean;
   status: number | null;
@@ -28,15 +28,15 @@ export type TryResult = {
   isUnreadable?: true;
 };
 
-/** Where destinations are managed. */
+/** The page on which destinations are managed. */
 export const settingsPath = "/settings/notifications";
 
 const toFailure = (error: string) => ({ ok: false, status: null, body: null, error, retryAfterMs: null });
 
-// A kept connection that the receiver closed would cost a try.
+// Connections aren't kept. If the receiver had closed a kept connection, that would cost a try.
 const guardOf = perContext(({ config, now }) => createGuard({ allow: config.allowPrivate, now, keepsAlive: false }));
 
-/** Sends a notification to a destination, once. `timeoutMs`: for a response. */
+/** Sends a notification to a destination, once. `timeoutMs`: how long a response may take. */
 export async function sendNotification(
   ctx: Context,
   destination: DestinationRow,

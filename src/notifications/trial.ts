@@ -5,7 +5,7 @@ import { sendNotification, type TryResult } from "./send.ts";
 
 const timeoutMs = 10_000;
 
-/** Sends a test event once, without storing anything. A webhook gets it signed with a secret that nobody knows. Throws bad_request. */
+/** Sends a test event once, and stores nothing. For a webhook, the event is signed with a random secret. Throws bad_request. */
 export async function tryDestination(ctx: Context, org: OrgId, input: DestinationInput): Promise<TryResult> {
   const createdAt = ctx.now();
   const { row } = newDestinationRow(ctx, org, input, ctx.newId(createdAt));
