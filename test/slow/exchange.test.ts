@@ -569,7 +569,7 @@ describe("an export for other programs", () => {
           "goal",
           grade,
           "0.45",
-          "2",
+          "3",
           "3f9c0a17aa55",
           "",
           "4.2",
