@@ -172,6 +172,38 @@ test("a page of the docs may have the name of a personal page, which needs no si
   expect((await subjects("open-access")).sort()).toEqual(["/docs/account", "/open"]);
 });
 
+test("a page beside the folder of the docs may ask to sign in, unless the answer needs it", async () => {
+  const wall = { status: 302, headers: { location: "/login?next=/x" } };
+  const page = (title: string, rest = "") => ({
+    body: `<a href="/harbor">Harbor control</a><h1>${title}</h1><p>${prose.repeat(2)}${rest}`,
+  });
+  const subjects = async (rest = "") => {
+    const routes: Record<string, SiteRoute> = {
+      "/": { status: 302, headers: { location: "/manual" } },
+      "/manual": page(
+        "Gates",
+        `<a href="/manual/open">Open a gate</a> <a href="/manual/locks">Locks</a> <a href="/manual/tides">Tides</a> ${rest}`,
+      ),
+      "/manual/open": page("Open a gate"),
+      "/manual/locks": page("Locks"),
+      "/manual/tides": wall,
+      "/harbor": wall,
+      "/limits": wall,
+      "/speed": wall,
+      "/tides": wall,
+      "/setup": wall,
+      "/login": {
+        body: `<title>Log in</title><form method="post" action="/login"><input type="password" name="p"></form>`,
+      },
+    };
+    return [...new Set((await checksOf(routes, "open-access")).map(({ subject }) => subject))].sort();
+  };
+  expect(await subjects()).toEqual(["/manual/tides"]);
+  expect(await subjects(`See <a href="/setup">Setup</a> first.`)).toEqual(["/manual/tides", "/setup"]);
+  const manyBeside = ["/limits", "/speed", "/tides"].map((path) => `<a href="${path}">${path.slice(1)}</a>`).join(" ");
+  expect(await subjects(manyBeside)).toEqual(["/harbor", "/limits", "/manual/tides", "/speed", "/tides"]);
+});
+
 test("tabs that lead to a part of their page are empty if their panels are", async () => {
   const tabs = (content: string) =>
     `<ul role="tablist"><li><a role="tab" href="#one">Linux</a></li></ul><div role="tabpanel" id="one">${content}</div>`;

@@ -3,6 +3,8 @@ import { mayBePage, type ReadPage, type Session } from "./session.ts";
 
 /** A folder is the whole docs if at least this share of the links of the start page lead into it. */
 const minLinkShare = 0.75;
+/** From this share on, a single page at the root of the host may be part of the product instead of the docs. */
+const minShareBeside = 0.5;
 
 /**
  * The folder of its host that the docs of a start page are in, as a URL that ends with a slash: the deepest one that contains the page and
@@ -11,17 +13,33 @@ const minLinkShare = 0.75;
  */
 export function findDocsFolder(page: ReadPage): string {
   const { origin, pathname } = new URL(page.url);
-  const ownKeys = new Set(page.addresses.map(pageKey));
-  const linked = new Map(
-    page.links
-      .filter(({ url }) => mayBePage(url, new Set([origin])) && !ownKeys.has(pageKey(url)))
-      .map(({ url }) => [pageKey(url), url]),
-  );
+  const linked = linkedPagesOf(page);
   const names = pathname.split("/").filter(Boolean);
   const folders = names.map((_, index) => `${origin}/${names.slice(0, names.length - index).join("/")}/`);
-  const isWhole = (folder: string) =>
-    [...linked.values()].filter((url) => isInFolder(url, folder)).length >= minLinkShare * linked.size;
-  return (linked.size > 0 && folders.find(isWhole)) || `${origin}/`;
+  return (linked.length > 0 && folders.find((folder) => shareIn(folder, linked) >= minLinkShare)) || `${origin}/`;
+}
+
+/** The other pages of its host that a page links to. */
+function linkedPagesOf({ url, addresses, links }: ReadPage): string[] {
+  const origins = new Set([new URL(url).origin]);
+  const ownKeys = new Set(addresses.map(pageKey));
+  const linked = links.filter((link) => mayBePage(link.url, origins) && !ownKeys.has(pageKey(link.url)));
+  return [...new Map(linked.map((link) => [pageKey(link.url), link.url])).values()];
+}
+
+const shareIn = (folder: string, urls: string[]): number =>
+  urls.filter((url) => isInFolder(url, folder)).length / urls.length;
+
+/** Whether most links of a start page lead into its folder, and a page stands alone beside it: `/app` beside `/docs/`. */
+export function isBesideDocs({ pages, docsFolders }: Session, address: string): boolean {
+  const { origin, pathname } = new URL(address);
+  if (!docsFolders.has(origin) || !/^\/[^/]+\/?$/.test(pathname)) return false;
+  const [start] = pages.filter(({ url, problem }) => problem === null && new URL(url).origin === origin);
+  const [name] = start ? new URL(start.url).pathname.split("/").filter(Boolean) : [];
+  if (!start || name === undefined) return false;
+  const folder = `${origin}/${name}/`;
+  const linked = linkedPagesOf(start);
+  return !isInFolder(address, folder) && shareIn(folder, linked) >= minShareBeside;
 }
 
 /** Whether a page is part of the docs that the run is about. On a host without a start page, every page is. */

@@ -2,6 +2,7 @@ import { pageKey } from "../../net/page-key.ts";
 import { readerAccept } from "../../net/user-agent.ts";
 import type { Check, Provenance } from "../agent.ts";
 import { suggestLinkEdits } from "../link-edits.ts";
+import { isBesideDocs } from "./docs-folders.ts";
 import { type FetchFailureKind, type FetchResult, fetchUrl, findRefusal, type Log } from "./fetching.ts";
 import { fetchPage, toReadPage } from "./page-fetching.ts";
 import { findResponseFault, findWorstFault, isPersonal, type PageFault } from "./page-health.ts";
@@ -178,6 +179,13 @@ async function testTarget(session: Session, target: Target, log: Log): Promise<A
 
 /** Parses pages of the site itself, so it runs after all requests to it: otherwise their response times would include it. */
 function toFinding(session: Session, { target, fetchResult }: Answer): Finding {
+  const { fault, ...finding } = judge(session, { target, fetchResult });
+  const isOfProduct = fault?.id === "open-access" && isBesideDocs(session, target.url);
+  if (isOfProduct && !session.neededUrls.has(target.url)) return { ...finding, state: "unknown" };
+  return { ...finding, ...(fault && { fault }) };
+}
+
+function judge(session: Session, { target, fetchResult }: Answer): Finding {
   const failure = fetchResult.ok ? null : fetchResult.kind;
   if (fetchResult.ok && fetchResult.response.status < 400) {
     // The response to a HEAD request, which other targets get, has no text.

@@ -2,7 +2,7 @@ import { pageKey } from "../../net/page-key.ts";
 import { readerAccept } from "../../net/user-agent.ts";
 import type { AgentEvent, Check, Provenance } from "../agent.ts";
 import type { DocLink } from "../markup.ts";
-import { isInDocs } from "./docs-folders.ts";
+import { isBesideDocs, isInDocs } from "./docs-folders.ts";
 import { type FetchResult, findRefusal, type Log } from "./fetching.ts";
 import type { Frontier } from "./frontier.ts";
 import { isPrivate, lineOf, toEntryFault } from "./links.ts";
@@ -175,8 +175,10 @@ async function* readCandidate(
     const responseFault = findResponseFault(url, fetchResult) ?? (needed ? findFaultOfNeeded(url, fetchResult) : null);
     const page = toReadPage(session, url, fetchResult);
     const pageFault = page && findPageFault(page);
+    const isInProduct = !needed && isBesideDocs(session, url);
     const checks = [responseFault, pageFault]
       .filter((fault) => fault !== null)
+      .filter(({ id }) => !(isInProduct && id === "open-access"))
       .map(
         ({ place, ...fault }): Check => ({
           ...toEntryFault(fault, candidate.provenance),
