@@ -204,6 +204,28 @@ test("a page beside the folder of the docs may ask to sign in, unless the answer
   expect(await subjects(manyBeside)).toEqual(["/harbor", "/limits", "/manual/tides", "/speed", "/tides"]);
 });
 
+test("a page for scripts isn't empty if it says so, and where else to read", () => {
+  const pageOf = (noscript: string, text: string) =>
+    readPage(
+      "http://docs.test/panel",
+      "text/html",
+      `<title>Panel</title><noscript>${noscript}</noscript><div id="panel"></div>${text}<script src="/panel.js"></script>`,
+    );
+  const text = "<p>Turn the wheel to move the gate. The panel shows where it is.</p>";
+  const link = 'The panel needs JavaScript. <a href="/calls">All calls</a> are here.';
+  expect(pageOf(link, text).problem).toBe(null);
+  expect(pageOf(link, text).links.map(({ url, text: name }) => [url, name])).toEqual([
+    ["http://docs.test/calls", "All calls"],
+  ]);
+  expect(pageOf(link, "").problem).toBe("empty_shell");
+  for (const other of [
+    "You need JavaScript.",
+    '<a href="https://enable.test/">JavaScript</a>',
+    '<a href="#">Panel</a>',
+  ])
+    expect(pageOf(other, text).problem).toBe("empty_shell");
+});
+
 test("tabs that lead to a part of their page are empty if their panels are", async () => {
   const tabs = (content: string) =>
     `<ul role="tablist"><li><a role="tab" href="#one">Linux</a></li></ul><div role="tabpanel" id="one">${content}</div>`;

@@ -1,3 +1,4 @@
+import { pageKey } from "../net/page-key.ts";
 import { type CodeBlock, onCodeBlocks, onContent } from "./code-blocks.ts";
 import { decodeEntities, oneLine } from "./entities.ts";
 import { type OwnContent, readOwnContent } from "./own-content.ts";
@@ -21,6 +22,8 @@ export type Markup = {
   hasHeadingIds: boolean;
   scriptCount: number;
   asksForScript: boolean;
+  /** Whether readers without scripts are told where else to read. */
+  hasAlternative: boolean;
   own: OwnContent;
   /** Where the page sends its reader: the URL of a `meta refresh`, or the one that a script opens. */
   redirect: string | null;
@@ -37,6 +40,8 @@ type State = {
   isTitleOpen: boolean;
   /** Text of the scripts in the page, limited in length. */
   scripts: string;
+  /** Text of the noscript element that is read, limited in length. */
+  noscript: string;
   /** Open elements whose text isn't shown. */
   hidden: number;
   link: { href: string; text: string; label: string; start: number } | null;
@@ -70,12 +75,23 @@ export function readMarkup(html: string, url: string): Markup {
     hasHeadingIds: false,
     scriptCount: 0,
     asksForScript: false,
+    hasAlternative: false,
     own: readOwnContent(html),
     redirect: null,
     robots: "",
   };
   const block: Block = { text: "", heading: "", isHeading: false, lastStart: 0, lastTag: "", links: [] };
-  const state: State = { page, url, base: url, isTitleOpen: true, scripts: "", hidden: 0, link: null, block };
+  const state: State = {
+    page,
+    url,
+    base: url,
+    isTitleOpen: true,
+    scripts: "",
+    noscript: "",
+    hidden: 0,
+    link: null,
+    block,
+  };
   for (const [selector, read] of Object.entries(elementReaders))
     rewriter.on(selector, { element: (element) => read(state, element) });
   for (const [selector, read] of Object.entries(textReaders))
@@ -147,8 +163,11 @@ const textReaders: Record<string, (state: State, chunk: HTMLRewriterTypes.Text) 
     if (state.isTitleOpen) state.page.title += chunk.text;
     if (chunk.lastInTextNode) state.isTitleOpen = state.page.title.trim() === "";
   },
-  noscript({ page }, chunk) {
+  noscript(state, chunk) {
+    const { page } = state;
     page.asksForScript ||= /javascript/i.test(chunk.text);
+    state.noscript = state.noscript.slice(-maxScriptChars) + chunk.text;
+    if (chunk.lastInTextNode) addAlternatives(state);
   },
   script(state, chunk) {
     if (state.scripts.length < maxScriptChars) state.scripts += chunk.text;
@@ -157,6 +176,20 @@ const textReaders: Record<string, (state: State, chunk: HTMLRewriterTypes.Text) 
     if (link) link.text += chunk.text;
   },
 };
+
+const linkInText = /<a\s[^<>]*?\bhref\s*=\s*["']?([^"'\s<>]+)[^<>]*>([^<>]*)/gi;
+
+/** Adds the links to the same host that only readers without scripts see. The parser reads the content of noscript as text. */
+function addAlternatives(state: State): void {
+  const { page, url, base, block, noscript } = state;
+  state.noscript = "";
+  for (const [, href = "", text = ""] of noscript.matchAll(linkInText)) {
+    const target = URL.parse(decodeEntities(href), base);
+    if (target?.origin !== new URL(url).origin || pageKey(target.href) === pageKey(url)) continue;
+    page.hasAlternative = true;
+    page.links.push({ url: target.href, text: oneLine(text), context: "", heading: block.heading });
+  }
+}
 
 /** Scripts of pages that only redirect are short. */
 const maxScriptChars = 5000;

@@ -11,7 +11,7 @@ export const slowPageMs = 3000;
 export type PageProblem = "empty" | "empty_shell" | "soft_404" | "missing" | "sign_in" | "challenge";
 
 /** What is known of an HTML page before its problem. */
-type Content = { own: OwnContent; samples: number; scripts: number; asksForScript: boolean };
+type Content = { own: OwnContent; samples: number; scripts: number; asksForScript: boolean; hasAlternative: boolean };
 
 /** Characters of text with which a page has content, and with which a heading has a text. */
 const someText = 200;
@@ -58,11 +58,13 @@ export function findProblem(content: Content): PageProblem | null {
 }
 
 /** Whether a page has nothing to read until its scripts have run. */
-function isShell({ own, samples, scripts, asksForScript }: Content): boolean {
+function isShell({ own, samples, scripts, asksForScript, hasAlternative }: Content): boolean {
   if (scripts === 0 || samples > 0 || own.frames > 0 || own.textLength >= someText) return false;
   // One picture may be the logo that is shown until the content is there.
   const hasSection = own.headings > 0 && (own.textLength >= textOfHeading || own.links > 0 || own.images > 1);
   if (hasSection) return false;
+  // A page that says what its scripts are for, and what else there is to read, leaves nobody without content.
+  if (hasAlternative && own.textLength >= textOfHeading) return false;
   if (own.hasEmptyMount || asksForScript) return true;
   return own.headings === 0 && own.links < minMenuLinks && own.textLength < maxPlaceholder;
 }

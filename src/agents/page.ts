@@ -113,8 +113,8 @@ function readHtml(url: string, html: string, sent: string): Page {
   const headings = findHeadings(markdown, findFences(markdown));
   const samples = locateSamples(markup.preformatted, markdown);
   const title = markup.title || headings[0]?.text || "";
-  const { own, scriptCount, asksForScript } = markup;
-  const content = { own, samples: samples.length, scripts: scriptCount, asksForScript };
+  const { own, scriptCount, asksForScript, hasAlternative } = markup;
+  const content = { own, samples: samples.length, scripts: scriptCount, asksForScript, hasAlternative };
   const problem = findProblem(content);
   const redirect = isStub(content) ? markup.redirect : null;
   const redirectLinks = redirect === null ? [] : [{ url: redirect, text: "redirect", context: "", heading: "" }];
