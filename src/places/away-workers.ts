@@ -2,7 +2,7 @@ import { type Fleet, listUsableWorkers } from "./fleet.ts";
 import { toKnown } from "./fleet-workers.ts";
 import type { AwayWorker, KnownWorker } from "./messages.ts";
 
-/** The workers that left without being told to, with the agents and labels that no connected worker has. */
+/** The workers that left without being told to. Each has only the agents and labels that no connected worker has. */
 export function listAwayWorkers(fleet: Fleet): AwayWorker[] {
   const here = listUsableWorkers(fleet).map(({ info }) => info);
   const agents = new Set(here.flatMap((info) => info.agents.map(({ id }) => id)));
@@ -15,13 +15,16 @@ export function listAwayWorkers(fleet: Fleet): AwayWorker[] {
   }));
 }
 
-/** Remembers the workers that the process before knew as away, until they connect again. */
+/** Remembers the workers that the previous process knew as away, until they connect again. */
 export function rememberKnownWorkers(fleet: Fleet, known: KnownWorker[]): void {
   const at = performance.now();
   for (const { awayMs, ...worker } of known) fleet.away.set(worker.name, { ...worker, heardAt: at - (awayMs ?? 0) });
 }
 
-/** All workers that the next process should remember as away until they connect to it: connected ones, except draining ones, and those that are away. */
+/**
+ * All workers that the next process should remember as away until they connect to it. These are the connected workers that are not draining, and the
+ * workers that are away.
+ */
 function listKnownWorkers(fleet: Fleet): KnownWorker[] {
   const at = performance.now();
   const here = [...fleet.workers.values()].filter(({ isDraining }) => !isDraining);
@@ -31,9 +34,9 @@ function listKnownWorkers(fleet: Fleet): KnownWorker[] {
   ];
 }
 
-/** A function that stores the workers of the fleet if others are known, or away, than at the last call. */
+/** A function that stores the workers of the fleet if the known workers, or which of them are away, changed since its last call. */
 export function rememberChanges(fleet: Fleet, store: ((workers: KnownWorker[]) => void) | undefined): () => void {
-  // How long a worker has been away changes all the time.
+  // The digest leaves out how long a worker has been away, because that changes all the time.
   const digestOf = (workers: KnownWorker[]) =>
     JSON.stringify(workers.map((each) => ({ ...each, awayMs: each.awayMs === null })));
   let storedDigest = "";

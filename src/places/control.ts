@@ -6,7 +6,7 @@ import { canCreateUsers } from "./redis-users.ts";
 
 const connectMs = 5_000;
 
-/** The Redis server between a service and its workers. `ms`: how long it took to answer. Settings are "unknown" if it doesn't show them. */
+/** The Redis server between a service and its workers. `ms`: how long it took to answer. A setting is "unknown" if the server doesn't show it. */
 export type RedisState = {
   version: string;
   appendOnly: string;
@@ -51,7 +51,7 @@ export async function withRedis<T>(url: string, work: (redis: Redis) => Promise<
 export async function isReadableByAnyone(url: string): Promise<boolean> {
   const anonymous = new URL(url);
   anonymous.username = anonymous.password = "";
-  // A server that asks for a password refuses the check as well.
+  // A server that requires a password refuses the check, too.
   const redis = new Redis(anonymous.href, { ...connection, enableReadyCheck: false });
   redis.on("error", () => {});
   try {
@@ -103,7 +103,7 @@ async function readSetting(redis: Redis, name: string): Promise<string> {
   }
 }
 
-/** Asks the service to drain or remove a worker. */
+/** Asks the service to drain or to remove a worker. */
 export async function requestDismissal(redis: Redis, how: "drain" | "remove", worker: string): Promise<void> {
   await redis.xadd(operatorRequests, "*", "m", JSON.stringify({ kind: how, worker }));
 }

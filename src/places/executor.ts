@@ -26,32 +26,32 @@ export type SessionOrder = {
   site: Uint8Array | null;
   /** The login file of the agent. */
   login: Uint8Array | null;
-  /** Fetches these files from the gateway, for an agent on another machine; null: there are none. */
+  /** The token to fetch these files from the gateway, for an agent on another machine; null: there are no files. */
   filesToken: string | null;
 };
 
 /** Why an agent has not started yet. */
 type WaitReason = {
-  /** `worker`: no connected worker has what it needs; `slot`: all that have it are busy. */
+  /** `worker`: no connected worker has what it needs. `slot`: every worker that has it is busy. */
   what: "worker" | "slot";
   agent: string;
   /** Whether it needs a sandbox. */
   sandbox: boolean;
   labels: readonly string[];
-  /** How long it waits before it fails, in milliseconds from now; null: without limit. */
+  /** After how many milliseconds from now it fails if it still waits; null: it waits without limit. */
   failsInMs: number | null;
 };
 
-/** What an executor calls during a session, and the signal that ends it. */
+/** The functions that an executor calls during a session, and the signal that ends the session. */
 export type SessionHooks = {
   signal: AbortSignal;
-  /** Called with secrets that must not appear in anything that is stored, before an event can contain them. */
+  /** Called with secrets before an event can contain them. They must not appear in anything that is stored. */
   hide: (secrets: string[]) => void;
   /** Called with the events of the network proxy. */
   onEgress: (event: AgentEvent) => void;
   /** Called when the agent must wait, whenever the reason changes. */
   onWait: (reason: WaitReason) => void;
-  /** Called when the agent starts, with its version there. */
+  /** Called when the agent starts, with its version on the machine where it runs. */
   onStart: (version: string) => void;
   /** Called when the agent has ended. Cleaning up may take longer. */
   onEnd: () => void;
@@ -60,8 +60,8 @@ export type SessionHooks = {
 /** Runs the processes of agents: on this machine, or on workers. */
 export type Executor = {
   /**
-   * Runs an agent and yields its events, one after the other as they are taken. Ends after `end` or throws an AgentFailure; nothing of the run
-   * is left then.
+   * Runs an agent and yields its events. The next event is made when the previous one was taken. Ends after `end` or throws an AgentFailure. By then,
+   * nothing of the run is left.
    */
   run(order: SessionOrder, hooks: SessionHooks): AsyncIterable<AgentEvent>;
 };

@@ -1,4 +1,4 @@
-// The sessions that a service gives to its workers, and what they send of them.
+// The sessions that a service gives to its workers, and the messages that workers send about them.
 import { AgentFailure } from "../agents/agent.ts";
 import { createChannel } from "../agents/llm/channel.ts";
 import type { SessionOrder } from "./executor.ts";
@@ -13,9 +13,9 @@ import {
 } from "./fleet.ts";
 import type { FromWorker } from "./messages.ts";
 
-/** Bytes of messages of a session that may wait to be taken, which no worker of evald reaches. */
+/** How many bytes of a session's messages may wait to be taken. No worker of evald reaches this limit. */
 const maxWaitingBytes = 16 * 1024 * 1024;
-/** Runs whose faulty workers are remembered. */
+/** For how many runs the faulty workers are remembered. */
 const maxFaultyRuns = 10_000;
 
 /** Gives a session to a worker. */
@@ -25,7 +25,7 @@ export function assignSession(fleet: Fleet, worker: ConnectedWorker, order: Sess
     worker: worker.info.id,
     workerOrder: {
       service: fleet.service,
-      // No state before the next one lists it.
+      // No state before the next one lists the session.
       since: fleet.stateNumber + 1,
       order: {
         ...rest,
@@ -60,8 +60,8 @@ export function sendOrder({ workers, log }: Fleet, session: Assignment): void {
 }
 
 /**
- * Adds the next batch of a session of a worker with this credential. Ignores any other one; the worker soon gets a state with the last one taken,
- * and repeats those after it. `bytes`: size of the message.
+ * Adds the next batch of a session, if a worker with this credential has the session. Any other batch is ignored. The worker soon gets a state with
+ * the last batch that was taken, and repeats the batches after it. `bytes`: the size of the message.
  */
 export function receiveBatch(
   fleet: Fleet,
@@ -79,7 +79,7 @@ export function receiveBatch(
   session.arrivedBytes += bytes;
   session.waitingBytes.push(bytes);
   session.batches.push(lines);
-  // It ignores that the service has not taken the batches before.
+  // The worker ignores that the service has not taken the earlier batches.
   if (session.waitingBytes.reduce((sum, each) => sum + each, 0) > maxWaitingBytes)
     failSession(fleet, key, "the worker sent more than it may at once");
 }
@@ -97,14 +97,14 @@ export function failSession({ sessions }: Fleet, key: string, detail: string): v
   sessions.delete(key);
 }
 
-/** Remembers that a run had a fault on a worker. Its next attempt goes to another one, if there is one. */
+/** Remembers that a run had a fault on a worker. If there is another suitable worker, the next attempt goes there. */
 export function rememberFault({ faultyWorkers }: Fleet, key: string, worker: string): void {
   const run = runOf(key);
   faultyWorkers.set(run, (faultyWorkers.get(run) ?? new Set()).add(worker));
   removeOldest(faultyWorkers, maxFaultyRuns);
 }
 
-/** Removes a session; its worker stops it if it still runs. */
+/** Removes a session. If the session still runs, its worker stops it. */
 export function endSession(fleet: Fleet, session: Assignment): void {
   fleet.sessions.delete(session.workerOrder.order.id);
   sendStateSoon(fleet, session.worker);

@@ -1,4 +1,4 @@
-// How workers come to a service and leave it.
+// How workers join a service and leave it.
 import { Queue } from "bullmq/dist/esm/classes/queue";
 import {
   type ConnectedWorker,
@@ -23,12 +23,12 @@ import {
 } from "./messages.ts";
 import { removeKey } from "./redis.ts";
 
-/** Workers that left, and removed ones of one credential, that are remembered in case that they come back. */
+/** How many workers that left are remembered, and how many removed ones of one credential, because they may come back. */
 const maxRemembered = 1_000;
 
 /**
- * Adds a worker that has connected, or updates what is known about it. Ignores the ID of a worker with another credential. A credential of its
- * own belongs to one worker: another one with it is the same, restarted.
+ * Adds a worker that has connected, or updates what is known about it. If another credential already uses the ID, the message is ignored. A worker's
+ * own credential belongs to one worker, so another worker with it is the same one, restarted.
  */
 export function receiveHello(
   fleet: Fleet,
@@ -36,7 +36,7 @@ export function receiveHello(
   { worker: reported, sessions, isDraining }: FromWorker & { kind: "hello" },
 ): void {
   const { id } = reported;
-  // The operator chose this name, and metrics and people rely on it.
+  // The operator chose this name. Metrics and people rely on it.
   const info = credential === sharedCredential ? reported : { ...reported, name: credential };
   if (fleet.removedIds.get(credential)?.has(id)) {
     sendDuty(fleet, credential, id, "leave");
@@ -52,15 +52,18 @@ export function receiveHello(
   for (const [key, session] of sessionsOf(fleet, id)) {
     if (worker.sessions.has(key)) session.isConfirmed = true;
     else if (session.isConfirmed) failSession(fleet, key, `the worker ${info.name} lost the session`);
-    // A draining worker will not start it.
+    // A draining worker will not start the session.
     else if (isDraining) failSession(fleet, key, `the worker ${info.name} is draining`);
   }
-  // It still runs some that it shouldn't.
+  // The worker still runs sessions that it shouldn't.
   if (sessions.some((key) => !fleet.sessions.has(key))) sendStateSoon(fleet, id);
   notifyOfChange(fleet);
 }
 
-/** Makes room for a restarted worker with a credential of its own. False if the one before has just connected: two would replace each other endlessly. */
+/**
+ * Makes room for a restarted worker with its own credential. False if the previous worker has only just connected: two workers would replace each
+ * other endlessly.
+ */
 function replaceWorker(fleet: Fleet, credential: string): boolean {
   if (credential === sharedCredential) return true;
   const before = [...fleet.workers.values()].find((worker) => worker.credential === credential);
@@ -90,7 +93,7 @@ function addWorker(fleet: Fleet, credential: string, info: WorkerInfo, isDrainin
   queue.on("error", () => {});
   const at = performance.now();
   const worker: ConnectedWorker = {
-    // A problem that it has from the start is logged as a change.
+    // The problem is left out, so that a problem from the start is logged as a change.
     info: { ...info, problem: null },
     credential,
     sessions: new Set(),
@@ -139,7 +142,7 @@ export function forgetWorker(fleet: Fleet, worker: ConnectedWorker, why: string)
 }
 
 /**
- * `drain`: makes a worker finish its sessions and end. `remove`: takes its sessions back and makes it end. Returns false if there is none with
+ * `drain` makes a worker finish its sessions and end. `remove` takes its sessions back and makes it end. Returns false if there is no worker with
  * this ID.
  */
 export function dismissWorker(fleet: Fleet, id: string, how: "drain" | "remove"): boolean {

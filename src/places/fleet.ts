@@ -20,7 +20,7 @@ const stateDelayMs = 20;
 
 /**
  * The workers of a service and their sessions. Each worker gets the list of the sessions that it should have, and stops all others. Nothing here
- * survives the process, whose sessions start over.
+ * survives the process: after a restart, all sessions start over.
  */
 export type Fleet = ReturnType<typeof openFleet>;
 
@@ -33,17 +33,17 @@ export const openFleet = (url: string, version: string, waitMs: number, log: Log
   /** ID of the service's process. */
   service: crypto.randomUUID() as string,
   redis: connectRedis(url, log),
-  /** What each waiting run lacks: a suitable worker, or a free slot of one. */
+  /** What each waiting run lacks: a suitable worker, or a free slot on one. */
   waiting: new Map<SessionOrder, "worker" | "slot">(),
   /** Connected workers by ID. */
   workers: new Map<string, ConnectedWorker>(),
   /** Workers that left without being told to, by name. */
   away: new Map<string, AbsentWorker>(),
-  /** By credential: IDs of workers that an operator removed, or that a restarted one replaced. */
+  /** By credential, the IDs of workers that an operator removed or that a restarted worker replaced. */
   removedIds: new Map<string, Set<string>>(),
-  /** By run: names of the workers on which it had faults. */
+  /** By run, the names of the workers on which the run had faults. */
   faultyWorkers: new Map<string, Set<string>>(),
-  /** Whether this service has ever claimed the Redis server, which `otherService` may have taken since. */
+  /** Whether this service has ever claimed the Redis server. Another service may have taken it since: see `otherService`. */
   isClaimed: false,
   /** The other service that uses this Redis server; null: none. Nothing is sent or read until it is gone. */
   otherService: null as string | null,
@@ -63,14 +63,14 @@ export type ConnectedWorker = {
   info: WorkerInfo;
   /** Name of the credential with which it connected. */
   credential: string;
-  /** Keys of its sessions, as it last said. */
+  /** Keys of its sessions, as the worker last reported them. */
   sessions: Set<string>;
   isDraining: boolean;
   /** By the monotonic clock. */
   heardAt: number;
   connectedAt: number;
   queue: Queue<WorkerOrder>;
-  /** Of the next state that it will get. */
+  /** The timer of the next state that is sent to it. */
   timer: ReturnType<typeof setTimeout> | undefined;
 };
 
@@ -83,16 +83,16 @@ export type Assignment = {
   /** The last batch that arrived, and the last one that was taken. */
   lastArrived: number;
   lastTaken: number;
-  /** Bytes of each batch that waits to be taken, oldest first, and of all that have arrived. */
+  /** The bytes of each batch that waits to be taken, oldest first, and of all batches that have arrived. */
   waitingBytes: number[];
   arrivedBytes: number;
-  /** Whether the worker has said that it runs it. */
+  /** Whether the worker has confirmed that it runs the session. */
   isConfirmed: boolean;
   /** By the monotonic clock. */
   orderedAt: number;
 };
 
-/** Wakes all that wait for a change of the workers. */
+/** Wakes everything that waits for a change of the workers. */
 export function notifyOfChange(fleet: Fleet): void {
   fleet.change.resolve();
   fleet.change = Promise.withResolvers();
@@ -111,7 +111,7 @@ function stateOf({ version }: Fleet, { info, isDraining }: ConnectedWorker): Wor
 /** The run of a session. A key is the ID of the run, a dash and the attempt. */
 export const runOf = (key: string): string => key.slice(0, key.lastIndexOf("-"));
 
-/** How busy a worker is: the sessions that it should have, and those that it hasn't stopped yet, as a share of its slots. */
+/** How busy a worker is, as a share of its slots. Sessions that it should have count, and so do sessions that it hasn't stopped yet. */
 export function shareInUse(fleet: Fleet, { info, sessions }: ConnectedWorker): number {
   const assignedKeys = new Set(sessionsOf(fleet, info.id).map(([key]) => key));
   return sessions.union(assignedKeys).size / info.slots;
@@ -140,7 +140,7 @@ function toStatus(fleet: Fleet, worker: ConnectedWorker): WorkerStatus {
   };
 }
 
-/** Tells a worker what it should do. Also works for one that isn't connected any more. */
+/** Tells a worker what it should do, even if the worker is no longer connected. */
 export async function sendDuty(fleet: Fleet, credential: string, id: string, duty: Duty): Promise<void> {
   const { service, version, redis, goneMs, otherService } = fleet;
   if (otherService !== null) return;

@@ -23,7 +23,7 @@ import { maxRedirects } from "../net/guarded.ts";
 import { once } from "../once.ts";
 import type { Executor, SessionHooks, SessionOrder } from "./executor.ts";
 
-/** What a connection sends besides the bodies of requests: a TLS handshake and headers. */
+/** How many bytes a connection sends in addition to the bodies of requests: a TLS handshake and headers. */
 const headBytes = 64 * 1024;
 
 /** The network proxy of this machine, and the folder with its socket. */
@@ -58,9 +58,11 @@ function openMachine(
       proxy = startedProxy;
       return startedProxy;
     }),
-    /** null: none was needed. */
+    /** null: no run has needed it. */
     findProxy: () => proxy,
-    /** Folders for the next runs, to which processes that wait for runs have access already. The last ones are most likely those of the next process. */
+    /**
+     * Folders for the next runs. Processes that wait for runs already have access to them. The last folders most likely belong to the next process.
+     */
     nextRunFolders: [] as RunFolders[],
   };
 }
@@ -72,14 +74,14 @@ export function warnWithoutSandbox(log: Logger, sandbox: Sandbox): void {
 }
 
 /**
- * Runs agents on this machine. For each run of an agent with a model, it opens the network proxy and the workspace, and closes them. `folder`:
- * where each run gets its workspace; null: next to the socket of its proxy, in the temporary folder.
+ * Runs agents on this machine. For each run of an agent with a model, it opens the network proxy and the workspace, and closes them at the end.
+ * `folder`: where each run gets its workspace; null: next to the socket of its proxy, in the temporary folder.
  */
 export function createLocalExecutor(...options: Parameters<typeof openMachine>) {
   const machine = openMachine(...options);
   return {
     run: (order: SessionOrder, hooks: SessionHooks) => runSession(machine, order, hooks),
-    /** The path of the network proxy's socket, which it opens. */
+    /** The path of the network proxy's socket. Opens the proxy if it isn't open. */
     openSocket: async () => (await machine.openProxy()).egress.socketPath,
     /** The folders of one of the next runs with a sandbox. */
     async openFolders(): Promise<string[]> {
@@ -89,7 +91,7 @@ export function createLocalExecutor(...options: Parameters<typeof openMachine>) 
     },
     /** The isolation that this machine offers. */
     findSandbox: machine.findSandbox,
-    /** Detects the browser in advance, so that the first run doesn't wait for it. Errors are reported by that run. */
+    /** Detects the browser in advance, so that the first run doesn't wait for it. If this fails, that run reports the error. */
     prepare: (): void => void machine.findBrowser().catch(() => {}),
     /** Call it when no run is active. */
     close: () => closeMachine(machine),
@@ -132,7 +134,7 @@ async function closeMachine({ nextRunFolders, findProxy }: Machine): Promise<voi
   if (proxy) await remove(proxy.folder);
 }
 
-/** Runs an agent on this machine with everything that the run needs, and closes that at its end. Yields the events of the session. */
+/** Runs an agent on this machine. Opens everything that the run needs, and closes it at the end. Yields the events of the session. */
 async function* runSession(machine: Machine, order: SessionOrder, hooks: SessionHooks): AsyncGenerator<AgentEvent> {
   const { agents, now, operatorHosts } = machine;
   const { model, allow, labels } = order;
@@ -170,7 +172,7 @@ const openTaskSite = async ({ task, site }: SessionOrder): Promise<OpenSite | nu
       )
     : null;
 
-/** Tunnels, in which the agent's own guard sends its requests and reports them. */
+/** Tunnels through which the agent's own guard sends its requests. The guard reports them. */
 async function openTunnels(
   { openProxy }: Machine,
   { task, allow }: SessionOrder,
@@ -187,7 +189,7 @@ async function openTunnels(
     urlMap: {},
     site,
     allowPrivate: allow,
-    // Never reached by an agent that keeps its limits.
+    // An agent that keeps its limits never reaches these.
     limits: {
       requests: connections,
       concurrent: connections,
@@ -202,7 +204,7 @@ async function openTunnels(
 
 type Model = AgentResources["model"];
 
-/** The model, the sandbox and the browser of a run, opened for it. */
+/** The model, the sandbox and the browser that were opened for a run. */
 type OpenedResources = { resources: Omit<AgentResources, "operatorHosts">; close: () => Promise<void> };
 
 async function openResources(
@@ -236,10 +238,10 @@ async function openResources(
   }
 }
 
-/** The run's own way to the gateway, on which only its own token works. */
+/** Opens the run's own way to the gateway. Only the run's own token works there. */
 async function openGatewaySocket(model: Model, socketPath: string) {
   const { close } = await serveOwnSocket(socketPath, model.socketPath, (headers) => tokenOf(headers) === model.token);
-  // The process of an agent may be another user's. The folder around the socket is closed to all others.
+  // The process of an agent may belong to another user. All other users are kept out by the folder around the socket.
   chmodSync(socketPath, 0o666);
   return { model: { ...model, socketPath }, close };
 }
@@ -248,8 +250,8 @@ const isRequestTo = (hosts: readonly string[], event: AgentEvent): boolean =>
   event.type === "http" && hosts.includes(new URL(event.url).hostname);
 
 /**
- * The hosts of an agent's vendor: those that the agent reaches, and those whose requests are not reported, because the task isn't about them.
- * `runUrls`: those that it is about.
+ * The hosts of an agent's vendor: the hosts that the agent reaches, and the hosts whose requests are not reported because the task isn't about them.
+ * `runUrls`: the URLs that the task is about.
  */
 function vendorHostsOf({ agents }: Machine, { agent, login }: SessionOrder, runUrls: readonly string[]) {
   const description = agents[agent]?.describe();
@@ -295,14 +297,14 @@ async function openSandbox(
     ...commonRun,
     urls: [...commonRun.urls, ...vendorHosts.reached.map((host) => `https://${host}/`)],
     limits: { requests, bytesOut },
-    // What an agent exchanges with its vendor is no part of its session.
+    // What an agent exchanges with its vendor doesn't belong to its session.
     onEvent(event) {
       if (!isRequestTo(vendorHosts.unreported, event)) onEgress(event);
     },
   };
-  // Requests of the setup and of checks are not the agent's.
+  // Requests of the setup and of checks don't come from the agent.
   const setupRun: EgressRun = { ...commonRun, urls: setupUrls, onEvent: () => {} };
-  // Pages send dozens of requests that the agent didn't make, so they are counted separately.
+  // Pages send dozens of requests that don't come from the agent, so they are counted separately.
   const pageRun: EgressRun = { ...commonRun, limits: { bytesOut }, purpose: "page" };
   const gateway = await openGatewaySocket(model, join(storage, "gateway"));
   return {
@@ -331,15 +333,12 @@ async function openSandbox(
 async function storeFile(path: string, data: Uint8Array | null): Promise<string | null> {
   if (data === null) return null;
   await Bun.write(path, data);
-  // The process of an agent may be another user's. The folder around it is closed to all others.
+  // The process of an agent may belong to another user. All other users are kept out by the folder around the file.
   chmodSync(path, 0o644);
   return path;
 }
 
-/**
- * Runs outside the event loop, because a folder may contain thousands of files. Commands may have left folders without
- * permissions.
- */
+/** Deletes in another thread, because a folder may contain thousands of files. Commands may have left folders without permissions. */
 async function remove(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true });

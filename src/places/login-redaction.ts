@@ -5,8 +5,8 @@ import { mapTexts } from "../redaction/texts.ts";
 import type { Line } from "./messages.ts";
 
 /**
- * Returns a function that redacts the tokens of a login in what a worker sends of its session: Redis would keep them on its disk.
- * `login`: the content of the login file.
+ * Returns a function that redacts the tokens of a login in the lines that a worker sends. Otherwise Redis would keep the tokens on its disk. `login`:
+ * the content of the login file.
  */
 export function createLoginRedaction(login: Uint8Array): (line: Line) => Line {
   const { redact } = createSecretFilter(secretsInLogin(new TextDecoder().decode(login)));

@@ -6,16 +6,16 @@ import { workerLabel } from "../config/worker-settings.ts";
 import { Nullable, OneOf } from "../schema.ts";
 import type { SessionOrder } from "./executor.ts";
 
-/** Names in Redis of what only the service and its operator use. */
+/** Names in Redis that only the service and its operator use. */
 export const workerList = "evald:workers";
 /** The stream of requests that operators make with the CLI. */
 export const operatorRequests = "evald:operator-requests";
 /** The value by which one service claims the Redis server. */
 export const serviceClaim = "evald:service";
 
-/** The Redis user of a worker with a credential of its own begins so. */
+/** How the name of a Redis user begins if the user belongs to a worker with its own credential. */
 export const userPrefix = "evald-worker-";
-/** In place of the name of a credential: the worker uses that of the service. */
+/** Stands in place of the name of a credential if the worker uses the service's credential. */
 export const sharedCredential = "shared";
 /** The name of a worker's credential. No part of it has a meaning in a key pattern of Redis. */
 export const credentialName = /^[a-z0-9][a-z0-9-]{0,62}$/;
@@ -26,7 +26,7 @@ export function credentialOf(redisUrl: string): string {
   return user.startsWith(userPrefix) ? user.slice(userPrefix.length) : sharedCredential;
 }
 
-/** The Redis stream of what the workers of a credential send. */
+/** The Redis stream to which the workers of a credential send messages. */
 export const messageStreamOf = (credential: string): string => `evald:from:${credential}`;
 
 /** The Redis key of the state that a worker should be in. */
@@ -45,7 +45,7 @@ export const keyPatternsOf = (credential: string): string[] => [
   `${queuePrefixOf(credential)}:*`,
 ];
 
-/** Interval of the messages by which both sides know that the other one is alive. */
+/** Interval of the messages that show each side that the other one is alive. */
 export const beatMs = 2_000;
 /** Silence after which the other side counts as gone, by default. */
 export const defaultGoneMs = 30_000;
@@ -53,12 +53,12 @@ export const defaultGoneMs = 30_000;
 const text = (maxLength: number) => Type.String({ maxLength });
 const bytes = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 
-/** Whether a machine has a program; `detail` is its version, or how to install it. */
+/** Whether a machine has a program. `detail`: its version, or how to install it. */
 const ProgramStatus = Type.Object({ isAvailable: Type.Boolean(), detail: text(4_096) });
 
-/** What a worker says of itself. */
+/** What a worker reports about itself. */
 export const WorkerInfo = Type.Object({
-  /** Of this process: a restarted worker is another one. */
+  /** The ID of this process. After a restart, a worker has another ID. */
   id: Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" }),
   /** Host name. */
   name: Type.String({ pattern: "^[\\x21-\\x7e]{1,255}$" }),
@@ -69,7 +69,7 @@ export const WorkerInfo = Type.Object({
   agents: Type.Array(Type.Object({ id: text(100), version: text(200) }), { maxItems: 200 }),
   sandbox: ProgramStatus,
   browser: ProgramStatus,
-  /** Its own labels, and `browser` if it has one. */
+  /** Its own labels, and `browser` if it has a browser. */
   labels: Type.Array(Type.String({ pattern: workerLabel.source }), { maxItems: 21 }),
   /** Why it can't run sessions now; null if it can. */
   problem: Nullable(text(1_000)),
@@ -81,25 +81,27 @@ export const WorkerInfo = Type.Object({
 });
 export type WorkerInfo = Static<typeof WorkerInfo>;
 
-/** States of a worker in the eyes of the service. `not_ready`: it has a problem; `refused`: it is of another version. */
+/** States of a worker from the point of view of the service. `not_ready`: the worker has a problem. `refused`: it has another version. */
 export const workerStates = ["ready", "not_ready", "draining", "refused"] as const;
 
 /** A worker as the service sees it. */
 export type WorkerStatus = WorkerInfo & {
   state: (typeof workerStates)[number];
-  /** Name of its credential; null: it uses that of the service. */
+  /** Name of its credential; null: it uses the service's credential. */
   credential: string | null;
   /** IDs of the runs whose sessions it has. */
   runIds: string[];
-  /** Milliseconds since it connected, and since it was last heard of. */
+  /** Milliseconds since it connected, and since its last message. */
   connectedMs: number;
   silentMs: number;
 };
 
-/** A worker that left without being told to, with what no connected one has. `awayMs`: since it was last heard of. */
+/**
+ * A worker that left without being told to, with the agents and labels that no connected worker has. `awayMs`: milliseconds since its last message.
+ */
 export type AwayWorker = { name: string; agents: string[]; labels: string[]; awayMs: number };
 
-/** A worker that the service knows, with the IDs of its agents. `awayMs`: since it was last heard of; null: it is connected. */
+/** A worker that the service knows, with the IDs of its agents. `awayMs`: milliseconds since its last message; null: it is connected. */
 export type KnownWorker = {
   name: string;
   credential: string;
@@ -108,7 +110,7 @@ export type KnownWorker = {
   awayMs: number | null;
 };
 
-/** What the service wants of a worker. `drain`: finish its sessions, then end; `leave`: end now. */
+/** What the service wants a worker to do. `drain`: finish its sessions, then end. `leave`: end now. */
 export type Duty = "work" | "drain" | "leave";
 
 /** The label of every worker with a browser. */
@@ -120,7 +122,7 @@ const egressTypes = ["http", "limit"] as const satisfies readonly AgentEvent["ty
 /** Says that the site of a session is served. */
 const SiteServed = Type.Object({ type: Type.Literal("milestone"), name: Type.Literal("site_served") });
 
-/** One line of a session. The last one is `end`, null if the agent ended, or why it failed. */
+/** One line of a session. The last line is `end`: null if the agent ended, or else why it failed. */
 const Line = Type.Union([
   Type.Object({ event: eventOf(eventTypes), source: Type.Literal("agent") }),
   Type.Object({ event: eventOf(egressTypes), source: Type.Literal("egress") }),
@@ -141,7 +143,7 @@ const Line = Type.Union([
 ]);
 export type Line = Static<typeof Line>;
 
-/** The rest of an event is checked with the session, as for an agent on this machine. */
+/** The rest of an event is checked with the session, as it is for an agent on this machine. */
 function eventOf(types: readonly AgentEvent["type"][]) {
   return Type.Unsafe<AgentEvent>(Type.Object({ type: OneOf(types) }));
 }
@@ -151,14 +153,14 @@ const Id = WorkerInfo.properties.id;
 
 /** Messages of workers. */
 export const FromWorker = Type.Union([
-  /** `sessions`: keys of those whose end the service doesn't know. */
+  /** `sessions`: the keys of the sessions whose end the service doesn't know. */
   Type.Object({
     kind: Type.Literal("hello"),
     worker: WorkerInfo,
     sessions: Type.Array(sessionKey, { maxItems: 2_000 }),
     isDraining: Type.Boolean(),
   }),
-  /** A batch of lines of the session `key`. `number`: of the batch within its session, from 1. */
+  /** A batch of lines of the session `key`. `number`: the number of the batch within its session, from 1. */
   Type.Object({
     kind: Type.Literal("lines"),
     key: sessionKey,
@@ -173,9 +175,9 @@ export type FromWorker = Static<typeof FromWorker>;
 export const OperatorRequest = Type.Object({ kind: OneOf(["drain", "remove"]), worker: Id });
 export type OperatorRequest = Static<typeof OperatorRequest>;
 
-/** The whole state that a worker should be in; it stops other sessions. It is sent repeatedly, so a lost message does no harm. */
+/** The whole state that a worker should be in. The worker stops all other sessions. The state is sent repeatedly, so a lost message does no harm. */
 export type ToWorker = {
-  /** Of the service's process: a restarted service has given up the sessions of the one before. */
+  /** The ID of the service's process. A restarted service has given up the sessions of the previous process. */
   service: string;
   version: string;
   duty: Duty;

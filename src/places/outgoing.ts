@@ -2,7 +2,7 @@ import type { FromWorker, Line } from "./messages.ts";
 
 const batchBytes = 64 * 1024;
 const batchMs = 20;
-/** Bytes that wait for the service; then the agent waits too. */
+/** How many bytes may wait for the service. When there are more, the agent waits too. */
 const maxWaitingBytes = 2 * 1024 * 1024;
 const resendMs = 4_000;
 
@@ -10,7 +10,10 @@ type Batch = { number: number; lines: Line[]; bytes: number; sentAt: number };
 
 const emptyBatch = (number: number): Batch => ({ number, lines: [], bytes: 0, sentAt: 0 });
 
-/** The lines of a session on their way to the service: sent in batches, kept until the service has taken them, and sent again if it didn't. */
+/**
+ * The lines of a session on their way to the service. They are sent in batches. A batch is kept until the service has taken it, and sent again if the
+ * service hasn't taken it for a while.
+ */
 export type Outgoing = ReturnType<typeof openOutgoing>;
 
 /** Prepares to send the lines of a session. */
@@ -18,7 +21,7 @@ export const openOutgoing = (key: string, send: (message: FromWorker) => void) =
   /** Key of the session. */
   key,
   send,
-  /** Removes what Redis must not get. The worker replaces it if the session has a login file. */
+  /** Removes secrets that Redis must not get. The worker replaces this function if the session has a login file. */
   redact: (line: Line): Line => line,
   /** Batches that the service has not taken yet. */
   batches: [] as Batch[],
@@ -49,21 +52,21 @@ export async function waitForRoom(outgoing: Outgoing): Promise<void> {
 /** The service has taken the batches up to this one. */
 export function confirmBatches(outgoing: Outgoing, number: number): void {
   outgoing.batches = outgoing.batches.filter((batch) => batch.number > number);
-  // The service ignores the batches after one that was lost.
+  // After a batch was lost, the service ignores the batches that follow it.
   const [oldest] = outgoing.batches;
   if (oldest && oldest.sentAt < performance.now() - resendMs)
     for (const batch of outgoing.batches) sendBatch(outgoing, batch);
   notify(outgoing);
 }
 
-/** Sends nothing more. */
+/** Stops sending. */
 export function dropLines(outgoing: Outgoing): void {
   outgoing.isDropped = true;
   clearTimeout(outgoing.timer);
   notify(outgoing);
 }
 
-/** Resolves when the service has taken everything, or it was dropped. */
+/** Resolves when the service has taken everything, or when the lines were dropped. */
 export async function waitUntilTaken(outgoing: Outgoing): Promise<void> {
   flush(outgoing);
   while (!outgoing.isDropped && outgoing.batches.length > 0) await outgoing.change.promise;

@@ -3,12 +3,12 @@ import type { Redis } from "ioredis";
 import { keyPatternsOf, queuePrefixOf, sharedCredential, userPrefix } from "./messages.ts";
 import type { RedisConnections } from "./redis.ts";
 
-/** A worker's own access to Redis: `digest` is the SHA-256 of its password, in hex. */
+/** A worker's own access to Redis. `digest`: the SHA-256 of its password, in hex. */
 export type WorkerCredential = { name: string; digest: string };
 
 /**
- * What a worker may do, and only with its own keys. It can't look for keys, empty the database, or send a script: it runs those of BullMQ, which
- * the service loads.
+ * The commands that a worker may use, and only on its own keys. It can't look for keys, empty the database or send a script. It can only run the
+ * scripts of BullMQ that the service loads.
  */
 const permissions = [
   "-@all +@stream +@hash +@list +@set +@sortedset +@string",
@@ -27,8 +27,8 @@ const ruleOf = ({ name, digest }: WorkerCredential): string[] => [
 ];
 
 /**
- * Creates the Redis users of these credentials, and removes those of others. `applied`: digests of those that this connection has created, by
- * user. Throws if the server doesn't allow it.
+ * Creates the Redis users of these credentials, and removes the users of all other credentials. `applied`: by user, the digests of the credentials
+ * that this connection has created. Throws if the server doesn't allow it.
  */
 export async function applyCredentials(
   { sender }: RedisConnections,
@@ -37,7 +37,7 @@ export async function applyCredentials(
 ): Promise<void> {
   const credentialsByUser = new Map(credentials.map((each) => [userPrefix + each.name, each]));
   const users = ((await sender.acl("USERS")) as string[]).filter((name) => name.startsWith(userPrefix));
-  // Ends their connections.
+  // This ends the connections of the user.
   for (const user of users) if (!credentialsByUser.has(user)) await sender.acl("DELUSER", user);
   for (const [user, credential] of credentialsByUser) {
     if (users.includes(user) && applied.get(user) === credential.digest) continue;
@@ -46,10 +46,13 @@ export async function applyCredentials(
   }
 }
 
-/** Whether an error of `applyCredentials` means that the server creates no users for this service: hosted servers often forbid ACL. */
+/** Whether an error of `applyCredentials` means that the server lets this service create no users. Hosted servers often forbid ACL. */
 export const isUserRefused = (error: unknown): boolean => /unknown command|NOPERM/i.test(String(error));
 
-/** Whether the server creates users for this connection. It creates one that can do nothing, and removes it. Throws if the server is away. */
+/**
+ * Whether the server lets this connection create users. To find out, it creates a user that can do nothing, and removes it. Throws if the server is
+ * away.
+ */
 export async function canCreateUsers(redis: Redis): Promise<boolean> {
   try {
     await redis.acl("SETUSER", "evald-doctor", "reset");
@@ -80,7 +83,7 @@ export async function loadScripts({ jobs, sender }: RedisConnections): Promise<v
   for (const [i, { lua }] of scripts.entries()) if (exist[i] !== 1) await sender.script("LOAD", lua);
 }
 
-/** Makes BullMQ call its scripts only by their digest: ioredis would send them, which a worker may not do. */
+/** Makes BullMQ call its scripts only by their digest. Otherwise ioredis would send the scripts, which a worker may not do. */
 export function callScriptsByDigest({ jobs }: RedisConnections): void {
   const { duplicate } = jobs;
   const change = (connection: Redis): Redis =>
@@ -92,7 +95,7 @@ export function callScriptsByDigest({ jobs }: RedisConnections): void {
             connection.call("EVALSHA", digest, numberOfKeys, ...(args.flat() as (string | Buffer | number)[])),
         });
       },
-      // For connections on which it waits, BullMQ duplicates this one.
+      // BullMQ duplicates this connection for connections on which it waits.
       duplicate: (...options: Parameters<typeof duplicate>) => change(duplicate.apply(connection, options)),
     });
   change(jobs);

@@ -6,16 +6,16 @@ const retryMs = 500;
 /** How long one read waits for messages, and how many it returns at most. */
 const blockMs = 2_000;
 const messagesAtOnce = 200;
-/** Time for which a key that is no stream, as only a faulty or hostile worker makes it, isn't read. */
+/** How long a key isn't read if it is no stream. Only a faulty or hostile worker makes such a key. */
 const suspendedMs = 60_000;
 
 /**
- * Connections to one Redis server. Messages may be lost while it is away, so what they carry is repeated; `jobs` is for BullMQ, which keeps its
- * commands until the server is back.
+ * Connections to one Redis server. Messages may be lost while the server is away, so their content is sent again later. `jobs` is for BullMQ, which
+ * keeps its commands until the server is back.
  */
 export type RedisConnections = ReturnType<typeof connectRedis>;
 
-/** What to do if a connection failed because of the server's certificate; undefined if another message says why it failed. */
+/** What to do if a connection failed because of the server's certificate; undefined: another message says why it failed. */
 export const certificateRemedy = (problem: string): string | undefined =>
   /certificate|self.signed/i.test(problem)
     ? "If your own authority signed its certificate, set NODE_EXTRA_CA_CERTS to the file of that authority."
@@ -43,7 +43,7 @@ export function connectRedis(url: string, log: Logger) {
     if (redis.problem !== null) log.info("Redis can be reached again");
     redis.problem = null;
   });
-  // The sender reports the same.
+  // The sender reports the same errors.
   for (const connection of [redis.reader, redis.jobs]) connection.on("error", () => {});
   return redis;
 }
@@ -90,8 +90,8 @@ export async function removeKeys({ jobs }: RedisConnections, prefix: string, exc
 }
 
 /**
- * Reads the messages of some streams until the connections are closed, and removes them, because there is no other reader. `streams` is called
- * before each read. `onMessage` gets each message; undefined: it isn't JSON.
+ * Reads the messages of some streams until the connections are closed. Removes what it has read, because there is no other reader. `streams` is
+ * called before each read. `onMessage` gets each message; undefined: the message isn't JSON.
  */
 export async function readMessages(
   redis: RedisConnections,
@@ -103,14 +103,15 @@ export async function readMessages(
   while (!redis.isClosed) {
     const names = streams().filter((name) => (suspendedUntil.get(name) ?? 0) <= performance.now());
     try {
-      // Always from the start: what was read is gone, and IDs don't tell what is new, because a server that took over may have another clock.
+      // Each read begins at the start. Messages that were read are gone, and their IDs don't tell which ones are new, because a server that took over
+      // may have another clock.
       const streamEntries = await reader.xread(
         ...(["COUNT", messagesAtOnce, "BLOCK", blockMs, "STREAMS"] as const),
         ...names,
         ...names.map(() => "0"),
       );
       for (const [stream, entries] of streamEntries ?? []) {
-        // The name of the only field, and its value.
+        // The entry has one field: its name and its value.
         for (const [, fields] of entries) deliver(redis, fields?.[1], stream, onMessage);
         await reader.xdel(stream, ...entries.map(([id]) => id));
       }
@@ -145,7 +146,7 @@ function deliver(
   }
 }
 
-/** The keys among these that exist and are no streams. */
+/** Those of the keys that exist and are no streams. */
 async function findOtherTypes({ reader }: RedisConnections, names: string[]): Promise<string[]> {
   const types = await Promise.all(names.map((name) => reader.type(name).catch(() => "none")));
   return names.filter((_, i) => types[i] !== "stream" && types[i] !== "none");

@@ -4,15 +4,16 @@ import { ConfigError } from "../errors.ts";
 import type { Fleet } from "./fleet.ts";
 import { serviceClaim } from "./messages.ts";
 
-/** The claim of a service to the Redis server that it uses. `owner`: its host and data directory. `service`: ID of its process. */
+/** The claim of a service to the Redis server that it uses. `owner`: its host and data directory. `service`: the ID of its process. */
 type Claim = { owner: string; service: string };
 
 /** The owner in the claim of a service on this machine: its host name and data directory. */
 export const serviceOwnerOf = (dataDir: string): string => `${hostname()}:${dataDir}`;
 
 /**
- * Returns the owner of the claim of another service, else takes the claim. ARGV: the new claim, its owner, its process, its life in milliseconds,
- * and `start` or `renew`. A service that starts also takes the claim of its owner's last process: with the data directory locked, that one has ended.
+ * Takes the claim, unless another service has it: then it returns the owner of that claim. ARGV: the new claim, its owner, its process, its life in
+ * milliseconds, and `start` or `renew`. A service that starts also takes the claim of its own previous process. That process has ended, because the
+ * data directory is locked.
  */
 const claimScript = `
   local held = redis.call("GET", KEYS[1])
@@ -24,7 +25,7 @@ const claimScript = `
   return false`;
 
 /**
- * Claims the Redis server for this service, or renews its claim, which expires after `goneMs` of the fleet. Returns whether this service has the
+ * Claims the Redis server for this service, or renews its claim. A claim expires after `goneMs` of the fleet. Returns whether this service has the
  * claim.
  */
 export async function claimRedis(fleet: Fleet, owner: string, when: "start" | "renew"): Promise<boolean> {
@@ -40,7 +41,7 @@ export async function claimRedis(fleet: Fleet, owner: string, when: "start" | "r
     if (other === null) fleet.isClaimed = true;
     return other === null;
   } catch {
-    // The connection reports it.
+    // The connection itself reports the error.
     return false;
   }
 }
@@ -52,7 +53,7 @@ export async function releaseRedis({ redis, isClaimed, otherService }: Fleet): P
 
 const pollMs = 500;
 
-/** Waits until the claim of a service that has crashed expires. Throws ConfigError if another service uses the Redis server, which renews its claim. */
+/** Waits until the claim of a crashed service expires. Throws ConfigError if another service renews its claim, because it uses the Redis server. */
 export async function waitUntilUnclaimed(redis: Redis, owner: string): Promise<void> {
   for (let lifeMs = Number.POSITIVE_INFINITY; ; await Bun.sleep(pollMs)) {
     const text = await redis.get(serviceClaim);

@@ -22,11 +22,11 @@ import type { WorkerCredential } from "./redis-users.ts";
 import { releaseRedis, serviceOwnerOf } from "./service-claim.ts";
 import { serveWorkers, startBeats } from "./worker-service.ts";
 
-/** Runs that may wait while a worker has a free slot, so that others can pass them. */
+/** How many runs may wait although a worker has a free slot, so that others can pass them. */
 const maxPassed = 64;
-/** A wait for a slot that is shorter isn't reported. */
+/** A shorter wait for a slot isn't reported. */
 const briefMs = 1_000;
-/** What a session may send at most, as an agent on this machine, and the secrets that it may hide. */
+/** How many bytes a session may send, as for an agent on this machine, and how many secrets it may hide. */
 const maxSessionBytes = 128 * 1024 * 1024;
 const maxSecrets = 200;
 
@@ -36,18 +36,15 @@ export type WorkerExecutor = ReturnType<typeof openWorkerExecutor>;
 type ExecutorOptions = {
   /** The credentials of workers, read with each beat. */
   credentials?: () => WorkerCredential[];
-  /** The workers that the process before knew, and where to store those that this one knows, whenever they change. */
+  /** The workers that the previous process knew, and a function that stores the workers that this process knows whenever they change. */
   known?: { list: () => KnownWorker[]; store: (workers: KnownWorker[]) => void };
-  /** Names this service, and no other one. The same one that starts again takes over from the process before. */
+  /** The name of this service, which no other service has. After a restart, the service takes over from its previous process by this name. */
   owner?: string;
   /** Silence after which a worker counts as gone. */
   goneMs?: number;
 };
 
-/**
- * Connects to the workers of a service. `agents`: those that this version knows, by ID. `waitMs`: how long a run waits for a worker that has
- * what it needs.
- */
+/** Connects to the workers of a service. `agents`: the agents of this version, by ID. `waitMs`: how long a run waits for a suitable worker. */
 export function openWorkerExecutor(
   url: string,
   version: string,
@@ -62,26 +59,26 @@ export function openWorkerExecutor(
   const { redis, waiting, workers } = fleet;
   const access = { credentials, applied: new Map<string, string>(), problem: "" };
   redis.sender.on("ready", () => access.applied.clear());
-  // Fails only when the connections are closed.
+  // This fails only when the connections are closed.
   serveWorkers(fleet, owner, access).catch(() => {});
   const beats = startBeats(fleet, owner, access, rememberChanges(fleet, known?.store));
   return {
-    /** What each run that waits for a worker waits for. */
+    /** What each waiting run waits for. */
     waiting,
     /** The agents by ID, as the workers have them. */
     agents: Object.fromEntries(Object.entries(agents).map(([id, agent]) => [id, toWorkerAgent(fleet, id, agent)])),
     run: (order: SessionOrder, hooks: SessionHooks) => runOnWorker(fleet, order, hooks),
-    /** Sessions that all workers can run at once, and more if only runs that wait for a certain worker keep slots free. */
+    /** How many sessions all workers can run at once. If slots are free only because runs wait for a certain worker, it is more. */
     slots: () => countSlots(fleet),
     /** All workers by name. */
     list: () => listWorkers(fleet),
     listAway: () => listAwayWorkers(fleet),
-    /** `drain`: makes a worker finish its sessions and end. `remove`: takes its sessions back and makes it end. Returns false for an unknown ID. */
+    /** `drain` makes a worker finish its sessions and end. `remove` takes its sessions back and makes it end. Returns false for an unknown ID. */
     dismiss: (id: string, how: "drain" | "remove") => dismissWorker(fleet, id, how),
     /** Call it when no session is active. */
     async close() {
       clearInterval(beats);
-      // Tells workers to stop what is left.
+      // This tells workers to stop the remaining sessions.
       await Promise.all([...workers.values()].map((worker) => sendState(fleet, worker)));
       if (fleet.otherService === null) await removeKey(redis, workerList);
       await releaseRedis(fleet);
@@ -93,7 +90,7 @@ export function openWorkerExecutor(
 /** What a worker must have to run a session. */
 type SessionNeeds = { agent: string; sandbox: boolean; labels: readonly string[] };
 
-/** A workspace can't be set up and commands can't be checked without a sandbox. Only agents with a model have either. */
+/** Setting up a workspace and checking commands needs a sandbox. Only agents with a model have a workspace and commands. */
 function needsOf({ agent, task, model, labels }: SessionOrder): SessionNeeds {
   const checksWorkspace = task.declaredChecks.some(({ command, file }) => command !== undefined || file !== undefined);
   return { agent, sandbox: model !== null && (task.workspace !== undefined || checksWorkspace), labels };
@@ -189,14 +186,14 @@ async function* runOnWorker(fleet: Fleet, order: SessionOrder, hooks: SessionHoo
 
 const toSizeFailure = () => new AgentFailure("session_too_large", "the worker sent more than a session may contain");
 
-/** An event that a worker has sent, checked as that of an agent on this machine. */
+/** An event that a worker has sent. It is checked like an event of an agent on this machine. */
 function toEvent({ event, source }: Extract<Line, { event: unknown }>): AgentEvent {
   const checked = toAgentEvent(event);
   if (checked === null) throw new AgentFailure("agent_crashed", `the worker sent an invalid event of its ${source}`);
   return checked;
 }
 
-/** The least busy of these workers that has a free slot, preferably one on which the run had no fault; undefined: all are busy. */
+/** The least busy of these workers with a free slot, preferably a worker on which the run had no fault; undefined: all are busy. */
 function chooseWorker(fleet: Fleet, suitable: ConnectedWorker[], runId: string): ConnectedWorker | undefined {
   const faulty = fleet.faultyWorkers.get(runId) ?? new Set();
   const [best] = suitable
@@ -206,7 +203,7 @@ function chooseWorker(fleet: Fleet, suitable: ConnectedWorker[], runId: string):
   return best?.worker;
 }
 
-/** Starts a session on a worker that has what it needs. Waits for one. */
+/** Starts a session on a suitable worker, and waits until there is one. */
 async function startSession(
   fleet: Fleet,
   order: SessionOrder,
@@ -215,9 +212,9 @@ async function startSession(
   const { waitMs, waiting, redis, log } = fleet;
   const needs = needsOf(order);
   const since = performance.now();
-  /** When the wait ends if no worker fits. It starts over when one did, and when Redis is back. */
+  /** When the wait ends if no worker fits. It starts over whenever a worker fits and when Redis is back. */
   let failsAt = since + waitMs;
-  /** What `onWait` was told last, so that it is only told changes. */
+  /** The state that `onWait` got last, so that it is called only for changes. */
   let reportedState = "";
   const aborted = Promise.withResolvers<void>();
   const abort = () => aborted.resolve();
@@ -227,7 +224,7 @@ async function startSession(
       signal.throwIfAborted();
       const suitable = listSuitable(fleet, needs);
       const worker = chooseWorker(fleet, suitable, runOf(order.id));
-      // At once, because other sessions that wait would choose the same worker.
+      // This happens at once, because other waiting sessions would choose the same worker.
       if (worker) {
         const session = assignSession(fleet, worker, order);
         onStart(versionOn(worker.info, order.agent) ?? "");
@@ -236,7 +233,7 @@ async function startSession(
       const at = performance.now();
       const what = suitable.length === 0 ? "worker" : "slot";
       const canReachWorkers = redis.problem === null && fleet.isClaimed && fleet.otherService === null;
-      // A busy worker will be free again, so only the lack of one fails the run.
+      // A busy worker will be free again. So a run fails only if there is no suitable worker.
       const mayFail = what === "worker" && canReachWorkers;
       if (!mayFail) failsAt = at + waitMs;
       else if (at >= failsAt)

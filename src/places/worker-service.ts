@@ -1,4 +1,4 @@
-// What a service does for its workers: lets them connect, reads what they send, and notices which are gone.
+// What a service does for its workers: it lets them connect, reads what they send, and notices which are gone.
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { type Fleet, listWorkers, notifyOfChange, sendState } from "./fleet.ts";
 import { receiveBatch, sendOrder } from "./fleet-sessions.ts";
@@ -17,9 +17,9 @@ import { putValue, readMessages, removeKeys } from "./redis.ts";
 import { applyCredentials, defineScripts, isUserRefused, loadScripts, type WorkerCredential } from "./redis-users.ts";
 import { claimRedis } from "./service-claim.ts";
 
-/** Time in which a worker confirms an order before it is sent again. */
+/** An order is sent again if its worker hasn't confirmed it within this time. */
 const confirmMs = 5_000;
-/** Malformed messages of a credential are reported once in this time. */
+/** For each credential, malformed messages are reported once in this time. */
 const reportMs = 60_000;
 
 const checks = {
@@ -28,8 +28,8 @@ const checks = {
 };
 
 /**
- * Access of workers to Redis. `credentials` lists those of the service. `applied`: digests of those that Redis has, by user. `problem`: the last error
- * in granting access, kept so that it is logged only once; empty: none.
+ * Access of workers to Redis. `credentials` lists the credentials of the service. `applied`: by user, the digests of the credentials that Redis has.
+ * `problem`: the last error in granting access, kept so that it is logged only once; empty: none.
  */
 type WorkerAccess = { credentials: () => WorkerCredential[]; applied: Map<string, string>; problem: string };
 
@@ -41,13 +41,13 @@ export async function serveWorkers(fleet: Fleet, owner: string, access: WorkerAc
     if (redis.isClosed) return;
     await Bun.sleep(beatMs);
   }
-  // What the process before and its workers left is void, and some of those workers are gone.
+  // Everything that the previous process and its workers left is void, and some of those workers are gone.
   await removeKeys(redis, "evald:", serviceClaim);
   await grantAccess(fleet, access);
   await readFromWorkers(fleet, access.credentials);
 }
 
-/** Reads what workers and operators send, until the connections are closed. The stream shows with which credential a worker has sent a message. */
+/** Reads what workers and operators send, until the connections are closed. The stream of a message shows the credential of its worker. */
 function readFromWorkers(fleet: Fleet, credentials: () => WorkerCredential[]): Promise<void> {
   const { redis, log } = fleet;
   let credentialByStream = new Map<string, string>();
@@ -56,7 +56,7 @@ function readFromWorkers(fleet: Fleet, credentials: () => WorkerCredential[]): P
     credentialByStream = new Map(names.map((name) => [messageStreamOf(name), name]));
     return [operatorRequests, ...credentialByStream.keys()];
   };
-  // By stream: malformed messages since the last report, and when that was.
+  // By stream: the number of malformed messages since the last report, and the time of that report.
   const reports = new Map<string, { count: number; reportedAt: number }>();
   const reject = (stream: string) => {
     const { count, reportedAt } = reports.get(stream) ?? { count: 0, reportedAt: Number.NEGATIVE_INFINITY };
@@ -84,7 +84,7 @@ function receiveMessage(fleet: Fleet, credential: string, message: FromWorker, b
   }
 }
 
-/** Lets workers with a credential use Redis, and no others. */
+/** Gives the workers with a credential access to Redis, and takes it from all others. */
 async function grantAccess(fleet: Fleet, access: WorkerAccess): Promise<void> {
   const { redis, log, workers, away } = fleet;
   const credentials = access.credentials();
@@ -97,7 +97,7 @@ async function grantAccess(fleet: Fleet, access: WorkerAccess): Promise<void> {
     await applyCredentials(redis, credentials, access.applied);
     access.problem = "";
   } catch (error) {
-    // Reported by the connection itself.
+    // The connection itself reports this.
     if (redis.problem !== null || redis.isClosed) return;
     const problem = String(error);
     if (problem !== access.problem && isUserRefused(error))
@@ -120,7 +120,7 @@ export function startBeats(fleet: Fleet, owner: string, access: WorkerAccess, re
   let lastAt = performance.now();
   return setInterval(async () => {
     const at = performance.now();
-    // After a pause of this process, what workers sent in the meantime is read first.
+    // After a pause of this process, it first reads what workers sent in the meantime.
     const wasAsleep = at - lastAt > goneMs / 2;
     lastAt = at;
     if (fleet.isClaimed) await claimRedis(fleet, owner, "renew");

@@ -41,18 +41,18 @@ import {
 import { closeRedis, connectRedis, readMessages, sendMessage } from "./redis.ts";
 import { callScriptsByDigest } from "./redis-users.ts";
 
-/** Messages that the stream keeps at most; sessions send only a little ahead of what was taken. */
+/** Maximum number of messages that the stream keeps. Sessions send only slightly more than was taken. */
 const maxMessages = 20_000;
-/** Sessions that ended, whose orders may arrive again. */
+/** How many ended sessions are remembered, because their orders may arrive again. */
 const maxEnded = 10_000;
-/** Interval of the checks of the gateway while it answers. One that doesn't is checked with each beat. */
+/** Interval of the checks of the gateway while it answers. A gateway that doesn't answer is checked with each beat. */
 const gatewayCheckMs = 10_000;
 /** Agents that work without a sandbox. */
 const sandboxlessAgents = new Set(["explorer", "llm"]);
-/** How long sessions that were aborted may still report their end. */
+/** How long aborted sessions may still report their end. */
 const abortGraceMs = 5_000;
 
-/** `since`: number of the first state of the service that lists it. */
+/** `since`: the number of the service's first state that lists the session. */
 type Session = { service: string; since: number; controller: AbortController; outgoing: Outgoing };
 
 type WorkerOptions = {
@@ -86,9 +86,9 @@ async function connectWorker({ url, slots, labels = [], goneMs = defaultGoneMs, 
     id,
     /** Name of its credential. */
     credential: credentialOf(url),
-    /** Why it takes no sessions: the gateway can't be reached; null: it takes some. */
+    /** Why it takes no sessions, such as an unreachable gateway; null: it takes sessions. */
     problem: await findGatewayProblem(options.gatewayUrl),
-    /** When that was last checked, by the monotonic clock. */
+    /** When the gateway was last checked, by the monotonic clock. */
     checkedAt: performance.now(),
     isChecking: false,
     sandbox,
@@ -96,7 +96,7 @@ async function connectWorker({ url, slots, labels = [], goneMs = defaultGoneMs, 
     gateway,
     socketPath,
     goneMs,
-    /** What a WorkerInfo contains that doesn't change. */
+    /** The fields of WorkerInfo that don't change. */
     fixedInfo: {
       id,
       name: hostname(),
@@ -129,13 +129,13 @@ async function connectWorker({ url, slots, labels = [], goneMs = defaultGoneMs, 
 }
 
 /**
- * Runs the sessions of a service on this machine. It knows only its orders and the token of each run. Sessions stop when the service no longer
- * lists them, or is silent for `goneMs`.
+ * Runs the sessions of a service on this machine. The worker knows only its orders and the token of each run. Sessions stop when the service no
+ * longer lists them, or is silent for `goneMs`.
  */
 export async function openWorker(options: WorkerOptions) {
   const worker = await connectWorker(options);
   const { id, credential, redis, refused, dismissals, log } = worker;
-  // Otherwise a rejection that nobody waits for would end the process.
+  // Without this, a rejection that nobody waits for would end the process.
   refused.promise.catch(() => {});
   if (credential !== sharedCredential) callScriptsByDigest(redis);
   warnWithoutSandbox(log, worker.sandbox);
@@ -144,7 +144,7 @@ export async function openWorker(options: WorkerOptions) {
     connection: redis.jobs,
     prefix: queuePrefixOf(credential),
     concurrency: options.slots,
-    // The service decides what runs again.
+    // The service decides which sessions run again.
     maxStalledCount: 0,
   });
   jobs.on("error", (error) => log.debug({ err: error }, "queue error"));
@@ -160,21 +160,21 @@ export async function openWorker(options: WorkerOptions) {
     id,
     /** Rejects if the service is of another version. */
     refused: refused.promise,
-    /** Resolves when the service wants it to finish its sessions and end. */
+    /** Resolves when the service wants the worker to finish its sessions and end. */
     drained: dismissals.drain.promise,
-    /** Resolves when the service wants it to end immediately. */
+    /** Resolves when the service wants the worker to end immediately. */
     removed: dismissals.leave.promise,
     /** Takes no more sessions and waits for the active ones. Call `stop` next. */
     async drain(): Promise<void> {
       await stopTakingSessions(worker, jobs);
       await waitUntilIdle(worker);
     },
-    /** Takes no more sessions, waits up to `drainMs` for the active ones, and gives back the rest. */
+    /** Takes no more sessions, waits up to `drainMs` for the active ones, and gives the remaining ones back. */
     async stop(drainMs: number): Promise<void> {
       await stopTakingSessions(worker, jobs);
       await endSessions(worker, drainMs);
       clearInterval(beats);
-      // First, because the service removes the queue.
+      // This must come first, because the service removes the queue.
       await jobs.close(true);
       await send(worker, { kind: "bye", worker: id });
       await worker.gateway.close();
@@ -187,11 +187,11 @@ export async function openWorker(options: WorkerOptions) {
 const send = ({ redis, credential }: WorkerState, message: FromWorker) =>
   sendMessage(redis, messageStreamOf(credential), message, maxMessages);
 
-/** Tells the service what this worker is, and which sessions it has. Also sent regularly, as a sign of life. */
+/** Tells the service what this worker is and which sessions it has. It is also sent regularly, as a sign of life. */
 function reportState(worker: WorkerState): Promise<void> {
   const { fixedInfo, agents, sandbox, sessions, isDraining } = worker;
   const load = { freeMemoryBytes: freemem(), busyCpus: loadavg()[0] ?? 0 };
-  // Looked up each time: agents are installed and updated while the worker runs.
+  // The agents are looked up each time, because they are installed and updated while the worker runs.
   const info = { ...fixedInfo, ...load, agents: describeAgents(agents, sandbox), problem: worker.problem };
   return send(worker, { kind: "hello", worker: info, sessions: [...sessions.keys()], isDraining });
 }
@@ -254,7 +254,7 @@ const waitUntilIdle = async ({ sessions, idle }: WorkerState) => {
   if (sessions.size > 0) await idle.promise;
 };
 
-/** Waits up to `drainMs` for the sessions, then aborts the rest, which the service runs again. */
+/** Waits up to `drainMs` for the sessions, then aborts the remaining ones. The service runs those again. */
 async function endSessions(worker: WorkerState, drainMs: number): Promise<void> {
   const { sessions } = worker;
   await settlesWithin(waitUntilIdle(worker), drainMs);
@@ -343,7 +343,7 @@ const describeAgents = (agents: Record<string, Agent>, { level }: Sandbox): Work
     .filter(([id, agent]) => objectionToAgent(agent) === null && (level !== "none" || sandboxlessAgents.has(id)))
     .map(([id, agent]) => ({ id, version: agent.describe().version }));
 
-/** The last line of a session that failed. An error that is no AgentFailure is a crash of the agent, as on the service's own machine. */
+/** The last line of a session that failed. Any error other than an AgentFailure is a crash of the agent, as on the service's own machine. */
 function toFailureLine(error: unknown): Extract<Line, { end: unknown }>["end"] {
   if (!(error instanceof AgentFailure))
     return { code: "agent_crashed", detail: error instanceof Error ? error.message : String(error), retryable: true };
