@@ -10,7 +10,7 @@ const headerName = shape(
 const headerValue = shape("^[\\t\\x20-\\x7e]*$", "printable ASCII characters on one line");
 const pointer = shape("^(/([^~/]|~[01])*)*$", "a JSON Pointer (RFC 6901), such as /data/0/id");
 
-/** Without the format of URLs, which has no braces. */
+/** The format `uri` is not used, because it allows no braces. */
 const CheckUrl = Type.String({
   ...http,
   maxLength: 2000,

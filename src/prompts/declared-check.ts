@@ -11,10 +11,10 @@ const ownFields = {
   command: ["env", "exitCode"],
 } as const;
 
-/** The hosts that a secret may be sent to; null: any; undefined: the organization has no secret of this name. */
+/** The hosts to which a secret may be sent. null: any host. undefined: the organization has no secret of this name. */
 type FindSecretHosts = (name: string) => readonly string[] | null | undefined;
 
-/** Throws bad_request that names the field. */
+/** Throws bad_request, which names the field. */
 export function checkDeclaredCheck(field: string, check: DeclaredCheck, findSecretHosts: FindSecretHosts): void {
   const { url, command, file, env, json } = check;
   if ([url, command, file].filter((each) => each !== undefined).length !== 1)
@@ -36,7 +36,7 @@ export function checkDeclaredCheck(field: string, check: DeclaredCheck, findSecr
     throw invalidField(`${field}.file`, "use a path relative to the workspace, without ..");
 }
 
-/** Throws bad_request that names the field. */
+/** Throws bad_request, which names the field. */
 function checkRequest(field: string, { method = "GET", headers = {}, body, contains, json }: DeclaredCheck): void {
   const managed = Object.keys(headers).find((name) => managedHeaders.includes(name.toLowerCase()));
   if (managed !== undefined) throw invalidField(`${field}.headers`, `${managed} is set by evald; leave it out`);
@@ -51,10 +51,10 @@ function checkRequest(field: string, { method = "GET", headers = {}, body, conta
 
 /** The fields in which secrets are filled in. */
 const secretFields = ["url", "headers", "body", "env"];
-/** The beginning of a secret, also of a misspelled one such as `{{ secret.KEY }}`. */
+/** The beginning of a secret, even if it is misspelled as in `{{ secret.KEY }}`. */
 const secretStart = /\{\{\s*secret\b/g;
 
-/** Throws bad_request that names the field with an unknown secret, or with one that would not be filled in or sent. */
+/** Throws bad_request, which names the field, for an unknown secret and for one that would not be filled in or sent. */
 function checkSecretsOf(field: string, check: DeclaredCheck, findSecretHosts: FindSecretHosts): void {
   const host = check.url === undefined ? null : (URL.parse(check.url)?.host ?? null);
   for (const [name, value] of Object.entries(check)) {

@@ -14,8 +14,8 @@ const words = new RegExp(
 );
 
 /**
- * The frequency to store: `daily at 06:30`, `weekdays at 06:30` and `monday at 06:30` become cron expressions, all others stay as they are and
- * may be invalid.
+ * The frequency to store. `daily at 06:30`, `weekdays at 06:30` and `monday at 06:30` become cron expressions. All other frequencies stay as they are
+ * and may be invalid.
  */
 export function toFrequency(text: string | null): string | null {
   const [whole, daily, onWeekdays, weekday, hour, minute] = words.exec(text?.trim().replace(/\s+/g, " ") ?? "") ?? [];
@@ -37,7 +37,7 @@ export function findTimeOfDay(frequency: string): TimeOfDay | null {
   return { every: "week", time, weekday: weekdays[Number(day) % 7] as Weekday };
 }
 
-/** A frequency in words, such as `daily at 06:30`; a cron expression that has none stays as it is. */
+/** A frequency in words, such as `daily at 06:30`. A cron expression that can't be put in words stays as it is. */
 export function describeFrequency(frequency: string): string {
   const timeOfDay = findTimeOfDay(frequency);
   if (timeOfDay === null) return frequency;

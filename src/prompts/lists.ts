@@ -22,7 +22,7 @@ export type PromptItem = {
   tags: string[];
 };
 
-/** `status` all: including archived ones; default: all others. `search` matches title and text, ignoring case. */
+/** `status` all: all prompts with the archived ones; default: all others. `search` matches title and text, ignoring case. */
 export type PromptFilter = { search?: string; status?: Status | "all"; tag?: string };
 
 export const promptColumns = ["title", "score", "next"] as const;
@@ -41,7 +41,7 @@ export const promptSummaryColumns = {
   createdAt: prompts.createdAt,
 };
 
-/** Enough of a prompt's text to name it where it has no title. */
+/** Enough of a prompt's text to name a prompt that has no title. */
 export const titleText = sql<string>`substr(${prompts.text}, 1, 300)`;
 
 const itemColumns = {
@@ -82,7 +82,7 @@ function promptCondition(org: OrgId, { search, status, tag }: PromptFilter): SQL
 
 const whereLive = sql`${reports.status} = 'published' and ${isLiveRun}`;
 
-/** The score of the report that a prompt shows: the newest live one, of the first agent of its evaluation. */
+/** The score of the report that a prompt shows: the newest live report by the first agent of its evaluation. */
 const latestScore = sql`(
   select ${reports.score} from ${runs} join ${reports} on ${reports.runId} = ${runs.id}
   where ${runs.orgId} = ${prompts.orgId} and ${runs.evalRequestId} = (
@@ -109,7 +109,7 @@ const orderOf = (sort: PromptSort | undefined): SQL[] => {
 /** Prompts on a results page. */
 const maxResults = 100;
 
-/** A page of the prompts that match, with what lists show of each. */
+/** A page of the matching prompts, with the fields that lists show. */
 export function listPromptItems(
   ctx: Context,
   org: OrgId,
@@ -154,7 +154,7 @@ export function findPromptByBadge(ctx: Context, token: string) {
   return row ? { org: row.org as OrgId, promptId: row.promptId, isArchived: row.status === "archived" } : null;
 }
 
-/** The prompts on the results page of an organization, without archived ones, in alphabetical order of their titles; at most 100. */
+/** The prompts on the results page of an organization, at most 100, by title. Archived prompts are left out. */
 export const listPromptsOnResultsPage = (
   ctx: Context,
   org: OrgId,

@@ -23,8 +23,8 @@ const untitledPrompts = statement((db) =>
 );
 
 /**
- * The ID in what a person wrote: an ID, the URL of a prompt, or a title. A text that is none of them is returned as it is. Throws bad_request
- * for a title that several prompts have.
+ * The prompt ID for a person's input: an ID, the URL of a prompt, or a title. Any other text is returned as it is. Throws bad_request for a title
+ * that several prompts have.
  */
 export function readPromptId(ctx: Context, org: OrgId, text: string): string {
   const [, idInUrl] = /^https?:\/\/.*\/prompts\/([0-9a-f-]{36})(?:[/?#].*)?$/i.exec(text) ?? [];

@@ -29,7 +29,7 @@ export function checkFrequency(frequency: string | null): void {
   if (problem !== null) throw invalidField("frequency", problem);
 }
 
-/** Fields that can leave a schedule without what its runs need, the likeliest mistake first. */
+/** A change of these fields can leave a schedule without what its runs need. The likeliest mistake comes first. */
 const scheduleFields = [
   "frequency",
   "additionalUrls",
@@ -41,8 +41,8 @@ const scheduleFields = [
 ];
 
 /**
- * Refuses a schedule whose runs could only fail, unless a request changes none of its fields: it may have lost its provider before. `changedFields`:
- * the fields of the request. Throws bad_request that names one of them.
+ * Refuses a schedule whose runs could only fail. A request that changes none of the schedule's fields is not refused, because the prompt may have
+ * lost its provider before. `changedFields`: the fields of the request. Throws bad_request, which names one of them.
  */
 export function checkSchedule(
   row: PromptRow,
@@ -65,15 +65,15 @@ export function checkSchedule(
     );
 }
 
-/** Fields that have start URLs. A change of others must not fail because the operator no longer allows an address. */
+/** Fields that contain start URLs. If the operator no longer allows an address, a change of other fields must not fail because of it. */
 const startFields = ["additionalUrls", "targetProviderId", "text", "templateDefaults"];
 
 type SelectedAgents = [PromptAgent, ...PromptAgent[]];
 type AgentSelection = { agent: string | null; model: string | null; options?: AgentOptions };
 
 /**
- * Returns the row to store, with IDs in lower case. `changedFields`: the fields that a change has; default: all, as for a new prompt. Throws
- * bad_request that names the field.
+ * Returns the row to store, with IDs in lower case. `changedFields`: the fields that are changed; default: all, as for a new prompt. Throws
+ * bad_request, which names the field.
  */
 export function checkPromptRow(ctx: Context, org: OrgId, row: PromptRow, changedFields?: readonly string[]): PromptRow {
   const isChanged = (field: string) => changedFields === undefined || changedFields.includes(field);
@@ -84,7 +84,7 @@ export function checkPromptRow(ctx: Context, org: OrgId, row: PromptRow, changed
   if (targetProviderId !== null && provider === null)
     throw invalidField("targetProviderId", `no provider has the ID ${targetProviderId}`);
   for (const [i, { url }] of (row.additionalUrls ?? []).entries()) checkHttpUrl(`additionalUrls.${i}.url`, url);
-  // The secrets of stored checks may have been deleted or restricted since, so they are only looked up for new checks.
+  // The secrets of stored checks may have been deleted or restricted since. So secrets are only looked up for new checks.
   const hostsOf = (name: string) => (isChanged("declaredChecks") ? findSecretHosts(ctx, org, name) : null);
   for (const [i, declaredCheck] of (row.declaredChecks ?? []).entries())
     checkDeclaredCheck(`declaredChecks.${i}`, declaredCheck, hostsOf);
@@ -110,7 +110,9 @@ export function checkPromptRow(ctx: Context, org: OrgId, row: PromptRow, changed
   return { ...row, targetProviderId, baselineRequestId };
 }
 
-/** The agent and model of a new run; default: an agent with a model if one is set and has a key. Keeps an agent that this server no longer has. */
+/**
+ * The agent and model of a new run. Default: an agent with a model, if a model is set and has a key. An agent that this server no longer has is kept.
+ */
 export function agentOfPrompt(ctx: Context, org: OrgId, row: AgentSelection): PromptAgent {
   const agents = listAgentChoices(ctx.agents);
   const model = row.model ?? ctx.config.agentModel;
@@ -123,7 +125,7 @@ export function agentOfPrompt(ctx: Context, org: OrgId, row: AgentSelection): Pr
   };
 }
 
-/** The first available agent with a model if there is one to use, else the first without. */
+/** The first available agent with a model if a model can be used, else the first agent without a model. */
 function defaultAgent(agents: AgentChoice[], hasModelToUse: () => boolean): AgentChoice | undefined {
   const available = agents.filter(({ objection }) => objection === null);
   const modelAgent = available.find(({ hasModel }) => hasModel);
@@ -147,14 +149,17 @@ export function agentsOfPrompt(ctx: Context, org: OrgId, row: PromptRow): Select
   return [agentOfPrompt(ctx, org, first), ...others.map((each) => agentOfPrompt(ctx, org, each))];
 }
 
-/** The agents and models of a new evaluation: all of its prompt, or the one that the request names. Throws bad_request that names the field. */
+/**
+ * The agents and models of a new evaluation: the agent that the request names, else all agents of the prompt. Throws bad_request, which names the
+ * field.
+ */
 export function agentsForRun(ctx: Context, org: OrgId, row: PromptRow, selection: Partial<AgentSelection> = {}) {
   const selected = selectAgents(ctx, org, row, selection);
   for (const { agent } of selected) checkWorkspaceParts(listAgentChoices(ctx.agents), agent, row.workspace);
   return selected;
 }
 
-/** Throws bad_request that names the field. */
+/** Throws bad_request, which names the field. */
 function checkAgent(ctx: Context, org: OrgId, { agent: id, model, options }: AgentSelection): void {
   const agents = listAgentChoices(ctx.agents);
   const agent = agents.find((each) => each.id === id);
@@ -204,7 +209,7 @@ function checkAgents(ctx: Context, org: OrgId, agents: NonNullable<PromptRow["ag
   }
 }
 
-/** Throws bad_request that names the option that an agent doesn't have. */
+/** Throws bad_request, which names the option, if an agent doesn't have it. */
 function checkOptions(ctx: Context, org: OrgId, { agent: id, options }: PromptAgent): void {
   const agent = listAgentChoices(ctx.agents).find((each) => each.id === id);
   if (options === undefined || !agent) return;
@@ -267,7 +272,7 @@ function checkBaseline({ db }: Context, org: OrgId, promptId: string, evalReques
     );
 }
 
-/** Runs a check of an object. In the error of an invalid field, its name gets the path of the object as a prefix. */
+/** Runs a check of an object. If the error names a field, the field gets the path of the object as a prefix. */
 function prefixField(field: string, check: () => void): void {
   try {
     check();
@@ -278,7 +283,7 @@ function prefixField(field: string, check: () => void): void {
   }
 }
 
-/** Runs a check. An error that it throws names the field. */
+/** Runs a check. Adds the name of the field to an error that it throws. */
 function attributeTo(field: string, check: () => void): void {
   try {
     check();

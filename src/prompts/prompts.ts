@@ -57,8 +57,8 @@ export const getPromptWarnings = (ctx: Context, org: OrgId, id: string, runs: nu
   warningsOfPrompt(ctx, getPromptRow(ctx, org, id), runs);
 
 /**
- * Where a new prompt comes from. `id`: reserved for it, so that presets keep the times that were shown; if it is taken, it gets another one.
- * `basis`: what it was proposed from. `suite`: the slot that it fills.
+ * Where a new prompt comes from. `id`: an ID reserved for it, so that presets keep the times that were shown. If that ID is taken, the prompt gets
+ * another one. `basis`: the docs that it was proposed from. `suite`: the slot that it fills.
  */
 type PromptOrigin = { id?: string | undefined; basis?: PromptBasis; suite?: SuiteReference };
 
@@ -109,7 +109,7 @@ export function toPromptRow(
   };
 }
 
-/** Throws bad_request that names the field. */
+/** Throws bad_request, which names the field. */
 export function createPrompt(ctx: Context, org: OrgId, input: PromptInput, origin: PromptOrigin = {}): Prompt {
   const row = checkPromptRow(ctx, org, toPromptRow(ctx, org, input, origin));
   transaction(ctx.db, (tx) => {
@@ -123,7 +123,7 @@ export function createPrompt(ctx: Context, org: OrgId, input: PromptInput, origi
 /** What lists and the audit log call a prompt: its title, or else the beginning of its text. */
 export const nameOfPrompt = ({ title, text }: PromptRow): string => title ?? text.slice(0, 80).toWellFormed();
 
-/** Omitted fields keep their values. Throws not_found, and bad_request that names the field. */
+/** Omitted fields keep their values. Throws not_found, and bad_request, which names the field. */
 export function updatePrompt(ctx: Context, org: OrgId, id: string, patch: PromptPatch): Prompt {
   const before = getPromptRow(ctx, org, id);
   const { hasPublicBadge = before.badgeToken !== null, ...fields } = patch;
@@ -154,7 +154,7 @@ export function updatePrompt(ctx: Context, org: OrgId, id: string, patch: Prompt
 
 type CatchUp = Pick<PromptRow, "catchUp" | "catchUpHours">;
 
-/** The catch-up policy of a prompt after a change. Another policy than `window` drops its hours. Throws bad_request. */
+/** The catch-up policy of a prompt after a change. Only the policy `window` keeps its hours. Throws bad_request. */
 function catchUpAfterChange(patch: Partial<CatchUp>, current: CatchUp): CatchUp {
   const { catchUp = current.catchUp } = patch;
   const { catchUpHours = catchUp === "window" ? current.catchUpHours : null } = patch;
@@ -168,8 +168,8 @@ function catchUpAfterChange(patch: Partial<CatchUp>, current: CatchUp): CatchUp 
 type AgentFields = { agent: string | null; model: string | null; agents: PromptAgent[] | null };
 
 /**
- * The agents of a prompt after a change. Only several agents, or one with options, are kept in `agents`; `agent` and `model` are those of the first.
- * A new `agent` or `model` alone replaces the list. Throws bad_request that names the field.
+ * The agents of a prompt after a change. `agents` is kept only for several agents, or for one with options. `agent` and `model` belong to the first
+ * agent. A new `agent` or `model` without `agents` replaces the list. Throws bad_request, which names the field.
  */
 function agentsAfterChange({ agents, agent, model }: Partial<PromptInput>, current: AgentFields): AgentFields {
   const list = agents?.map((each): PromptAgent => {
@@ -193,7 +193,7 @@ function agentsAfterChange({ agents, agent, model }: Partial<PromptInput>, curre
   return { agent: first.agent, model: first.model, agents: list.length > 1 || first.options ? list : null };
 }
 
-/** The schedule of a prompt that has one and is active, unless those of its organization are paused; null for all others. */
+/** The schedule of an active prompt. null: the prompt has none or isn't active, or the schedules of its organization are paused. */
 export function scheduleOf(
   ctx: Context,
   { id, orgId, status, frequency }: Pick<PromptRow, "id" | "orgId" | "status" | "frequency">,
@@ -202,7 +202,7 @@ export function scheduleOf(
   return { id, frequency, timeZone: timeZoneOf(ctx.db, orgId) };
 }
 
-/** Whether the end goal of a prompt still is the proposed one that repeats words of the docs. */
+/** Whether the end goal of a prompt is still the proposed one, if that repeats words of the docs. */
 const repeatsDocs = ({ basis, endGoal }: PromptRow): boolean =>
   basis !== null && basis.ownGoal !== null && basis.ownGoal === endGoal;
 

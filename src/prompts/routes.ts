@@ -37,7 +37,7 @@ export const promptRoutes = (ctx: Context) =>
     .get(
       "/api/v1/agents",
       ({ request, query, set }) => {
-        // The agents are those of the server. This only checks the scope of the key.
+        // The agents belong to the server. This call only checks the scope of the key.
         orgOf(request);
         return listResponse(set, paginate(listAgents(ctx), pageOf(query)));
       },

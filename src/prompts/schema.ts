@@ -8,7 +8,7 @@ import { DeclaredCheck } from "./check-schema.ts";
 import { maxVariables } from "./template.ts";
 import { textOf, WorkspaceSetup } from "./workspace-schema.ts";
 
-/** A schema that the API description has once, under this title. */
+/** A schema that appears once in the API description, under this title. */
 const Titled = <T extends TSchema>(title: string, schema: T): T => ({ ...schema, title });
 
 const title = Nullable(Type.String());

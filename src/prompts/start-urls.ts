@@ -15,14 +15,14 @@ type Sources = {
   mcpUrls: string[];
 };
 
-/** Whether an additional URL is one where agents start. */
+/** Whether agents start at an additional URL. */
 const isStart = ({ kind }: AdditionalUrl): boolean => kind !== "competitor" && kind !== "mcp";
 
 const urlPattern = /https?:\/\/[^\s<>"'`\\{}|^]+/gi;
 
 /**
- * The start URLs of a session: urlMap keys, the provider's docs, additionalUrls and URLs in the text, deduplicated, in that
- * order. A urlMap key uses a matching URL from the later sources, else its root. Product URLs and MCP servers are not start URLs.
+ * The start URLs of a session, in this order and without duplicates: urlMap keys, the provider's docs, additionalUrls and URLs in the text. A urlMap
+ * key uses a matching URL from the later sources, else the root of its host. Product URLs and MCP servers are not start URLs.
  */
 export function startUrls({ mapped, provider, additionalUrls, text, mcpUrls }: Sources): string[] {
   const urls = [
@@ -53,8 +53,8 @@ export const defaultStartUrls = (row: typeof prompts.$inferSelect, provider: Sou
   });
 
 /**
- * Throws bad_request for an additional URL that no run can reach, and if no start URL at all can be reached: then it names the provider, or the text.
- * A urlMap maps names of hosts, so what they resolve to is left to the run.
+ * Throws bad_request for an additional URL that no run can reach. If no start URL can be reached, it throws bad_request that names the provider or
+ * the text. A urlMap maps names of hosts, so only the run checks what they resolve to.
  */
 export function checkReachable(ctx: Context, row: typeof prompts.$inferSelect, provider: Sources["provider"]): void {
   for (const [i, each] of (row.additionalUrls ?? []).entries()) {

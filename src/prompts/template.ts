@@ -22,14 +22,14 @@ export function parseTemplateVars(text: string, endGoal: string | null): string[
   return names;
 }
 
-/** Replaces the variables of a text once: text in arguments is never replaced. `\{{` becomes `{{`. */
+/** Replaces the variables of a text once. Variables in the arguments are not replaced. `\{{` becomes `{{`. */
 export function fillTemplate(text: string, args: Record<string, string>): string {
   return text.replace(variablePattern, (match, name?: string) =>
     name === undefined ? "{{" : (ownMember(args, name) ?? match),
   );
 }
 
-/** The arguments for a prompt's variables, out of the given ones; null if it has none. Throws `missing_template_vars`. */
+/** Selects the arguments for a prompt's variables; null if the prompt has none. Throws `missing_template_vars`. */
 export function selectArgs(vars: string[] | null, args: Record<string, string>): Record<string, string> | null {
   if (!vars) return null;
   const missing = vars.filter((name) => !Object.hasOwn(args, name));

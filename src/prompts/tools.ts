@@ -18,7 +18,7 @@ import { readPromptId } from "./names.ts";
 import { createPrompt, updatePrompt } from "./prompts.ts";
 import { PromptInput, PromptPatch, PromptSummary } from "./schema.ts";
 
-/** What most prompts set. The rest of a prompt is for people: every word of the tool list costs tokens in every conversation. */
+/** The fields that most prompts set. People can set the others elsewhere, because every word of the tool list costs tokens in every conversation. */
 const editableFields = [
   "text",
   "title",
@@ -33,7 +33,7 @@ const editableFields = [
   "model",
 ] as const;
 
-/** In words, because the schema of a check is longer than those of all other fields together. */
+/** These checks are described in words, because their schema is longer than the schemas of all other fields together. */
 const briefChecks = {
   declaredChecks: Type.Optional(
     Type.Array(Undescribed, {
@@ -71,7 +71,7 @@ export const promptTools = (ctx: Context): Tool[] => [
   }),
 ];
 
-/** For keys that may change prompts. */
+/** Tools for keys that may change prompts. */
 export const promptEditTools = (ctx: Context): Tool[] => [
   tool({
     name: "create_prompt",

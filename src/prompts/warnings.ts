@@ -49,7 +49,7 @@ const latestEvaluation = statement((db) =>
       and(
         eq(scheduledEvaluations.orgId, org),
         eq(scheduledEvaluations.promptId, id),
-        // Later ones are skipped while an evaluation waits, so they don't say how the latest one ended.
+        // While an evaluation waits, later ones are skipped. So they don't say how the latest one ended.
         ne(scheduledEvaluations.outcome, "skipped_overlap"),
       ),
     )
@@ -80,8 +80,8 @@ export function warningsOfPrompt(ctx: Context, row: PromptRow, runs: number): st
 }
 
 /**
- * A prompt without an address is accepted if it has no schedule, because a urlMap or the value of a variable may give its
- * runs one. A scheduled one may lose it with its provider.
+ * Warns if runs have no address. A prompt without an address is accepted if it has no schedule, because a urlMap or the value of a variable may give
+ * its runs one. A scheduled prompt may lose its address together with its provider.
  */
 function startUrlWarnings(ctx: Context, row: PromptRow): string[] {
   if (row.frequency === null && row.templateVars !== null) return [];

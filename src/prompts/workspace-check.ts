@@ -10,7 +10,7 @@ const certificateVariables = /^(SSL_CERT_.*|GIT_SSL_.*|.*_CA_(BUNDLE|CERTS|INFO)
 /** Variables that could replace programs, or that connect commands to the network and its certificates. */
 const reservedVariables = [processVariables, proxyVariables, certificateVariables];
 
-/** Throws bad_request that names the field. */
+/** Throws bad_request, which names the field. */
 export function checkWorkspace(
   { archive, repository, env = {}, skills, mcpServers = {} }: WorkspaceSetup,
   hasArchive: (id: string) => boolean,
@@ -38,7 +38,7 @@ export function checkWorkspace(
   checkVariables("workspace.env", env);
 }
 
-/** Throws bad_request that names the field if evald sets one of the variables itself. */
+/** Throws bad_request, which names the field, if evald sets one of the variables itself. */
 export function checkVariables(field: string, env: Record<string, string> = {}): void {
   const reserved = Object.keys(env).find((name) => reservedVariables.some((pattern) => pattern.test(name)));
   if (reserved) throw invalidField(field, `${reserved} is set by evald; use another name`);
