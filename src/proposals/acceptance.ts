@@ -12,8 +12,8 @@ import type { CreatedPrompts, ProposalAcceptance } from "./schema.ts";
 type Edit = NonNullable<ProposalAcceptance["edits"]>[number];
 
 /**
- * Creates the prompts of some proposals in one transaction, in the order of `only`. Those that were created before are returned and not created
- * again. Throws not_found, conflict while the set is not completed, and bad_request that names the field.
+ * Creates the prompts of some proposals in one transaction, in the order of `only`. If a prompt was already created from a proposal, that prompt is
+ * returned. Throws not_found, conflict while the set is not completed, and bad_request, which names the field.
  */
 export function acceptProposals(
   ctx: Context,
@@ -46,7 +46,7 @@ export function acceptProposals(
   });
 }
 
-/** Creates the prompt of a proposal. A task for the tools of an MCP server gets them. Returns its ID. */
+/** Creates the prompt of a proposal. If the task is for the tools of an MCP server, the prompt gets that server. Returns the ID of the prompt. */
 function createPromptOf(
   ctx: Context,
   org: OrgId,
@@ -54,7 +54,7 @@ function createPromptOf(
   edit: Edit | undefined,
   { targetProviderId, mcpUrl }: { targetProviderId: string | undefined; mcpUrl: string | undefined },
 ): string {
-  // Braces are variables only in a text that a person has edited.
+  // Only in a text that a person has edited, braces are variables.
   const textOf = (field: "text" | "endGoal") => {
     const edited = edit?.[field] ?? proposal[field];
     return edited === proposal[field] ? withoutVariables(edited) : edited;
@@ -70,11 +70,11 @@ function createPromptOf(
     ...(url === mcpUrl && { workspace: { mcpServers: { product: { url } } } }),
     ...(targetProviderId !== undefined && { targetProviderId }),
   };
-  // The prompt repeats the docs as long as this is its end goal.
+  // As long as this is the end goal of the prompt, it repeats the docs.
   const ownGoal = docsOwnWords ? withoutVariables(proposal.endGoal) : null;
   const basis = { url, line, quote, digest: new Bun.CryptoHasher("sha256").update(quote).digest("hex"), ownGoal };
   return createPrompt(ctx, org, input, { basis }).id;
 }
 
-/** A text whose braces are escaped: those that docs show are no variables of the prompt. */
+/** A text whose braces are escaped. Braces in the docs are no variables of the prompt. */
 const withoutVariables = (text: string): string => text.replace(/(?<!\\)\{\{/g, "\\{{");

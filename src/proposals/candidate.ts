@@ -3,13 +3,13 @@ import { anyWordOf } from "./patterns.ts";
 import { overlapOf, type Phrase } from "./phrases.ts";
 import type { DropReason, ProposalSource, TaskProposal } from "./proposal.ts";
 
-/** A proposal before it is ranked. `isWeak`: it says too little without its page, and is only proposed where there are few others. */
+/** A proposal before it is ranked. `isWeak`: it says too little without its page, so it is proposed only if there are few others. */
 export type Candidate = { proposal: TaskProposal; score: number; isWeak?: boolean };
 
 /** Counts candidates that are dropped. */
 export type Drop = (reason: DropReason) => void;
 
-/** The share of its words that a goal may have in common with the quoted text. Above, it is in the docs' own words. */
+/** The share of its words that a goal may have in common with the quoted text. With a larger share, the goal is in the docs' own words. */
 export const maxOwnWords = 0.6;
 
 const payments = anyWordOf(/buy|purchase|order|pay|charge|refund/);
@@ -17,13 +17,13 @@ const messages = anyWordOf(/invite|e-?mails?|sms|text messages?|newsletter|notif
 const destruction = anyWordOf(/delete|remove|purge|drop|erase/);
 const belongings = anyWordOf(/users?|accounts?|members?|customers?|databases?|organi[sz]ations?|production|buckets?/);
 const destructionOfBelongings = new RegExp(`${destruction.source}.*${belongings.source}`, "i");
-/** What costs money, writes to people or destroys what others have. */
+/** Tasks that cost money, write to people or destroy what belongs to others. */
 const delicate = [payments, messages, destructionOfBelongings];
 
 const account = anyWordOf(/sign up|create an account|your account|dashboard/);
 const secret = anyWordOf(/api[ _-]?keys?|access tokens?|client[ _-]secret|\w+_TOKEN|\w+_API_KEY|bearer/);
 
-/** What a person must provide, by the task and what the docs say about it. */
+/** What a person must provide, judged by the task and by what the docs say about it. */
 export function needsOf(task: string, docsText: string): TaskProposal["needs"] {
   const needs: TaskProposal["needs"] = [];
   if (account.test(docsText)) needs.push("account");
@@ -51,17 +51,17 @@ function tagOf(task: string): string {
 /** `text`: what the docs say about the task. */
 type Basis = Pick<TaskProposal, "source" | "why"> & { text: string };
 
-/** Verbs of what is done for the product rather than with it: "Set up alerts for Acme". */
+/** Verbs of tasks that are done for the product and not with it: "Set up alerts for Acme". */
 const preparation = /^(set up|configure|enable|disable|activate|customize|extend)$/;
 
-/** What a task ends with to name the product, such as ` with Acme`; empty if it names it already. */
+/** The ending with which a task names the product, such as ` with Acme`; empty: the task names it already. */
 function endingOf({ verb, rest }: Phrase, product: string): string {
   if (isNamedIn(product, rest)) return "";
   if (preparation.test(verb) && !/\b(for|in|your)\b/.test(rest)) return ` for ${product}`;
   return /\bwith\b/.test(rest) ? `, using ${product}` : ` with ${product}`;
 }
 
-/** A proposal from rules: the docs' own words, with the product's name, and files that hold the result. */
+/** A proposal by rules: the docs' own words, the name of the product, and files that hold the result. */
 export function toProposal(phrase: Phrase, { product, docsUrl }: ProposalSource, basis: Basis): TaskProposal {
   const task = `${phrase.verb} ${phrase.rest}`;
   const ending = endingOf(phrase, product);
@@ -90,7 +90,7 @@ export function toProposal(phrase: Phrase, { product, docsUrl }: ProposalSource,
 }
 
 /**
- * Whether a text has a name, also without its blanks. The capitals must be the same, because some products are called like what they are about,
+ * Whether a text contains a name, with or without its blanks. Upper and lower case must match, because some products are called like their subject,
  * such as Requests.
  */
 export const isNamedIn = (name: string, text: string): boolean =>

@@ -13,7 +13,7 @@ import type { TaskProposal } from "./proposal.ts";
 import { runRequestChecks } from "./reading.ts";
 import type { ProposalRequest } from "./schema.ts";
 
-/** What a check found before any agent worked. `notRun`: why it couldn't run. */
+/** The result of a check before any agent worked. `notRun`: why it couldn't run. */
 type Trial = { passes: boolean; notRun: string | null };
 
 /** How long the commands of all checks may take together. */
@@ -22,8 +22,9 @@ const commandsMs = 30_000;
 type TrialRequest = { org: OrgId; id: string; request: ProposalRequest; stop: AbortSignal };
 
 /**
- * Runs the checks of proposals against the product as it is. One that passes already proves nothing and is removed. A proposal without any other
- * check is dropped, because its goal is met already, unless creating one more is still a task. Returns the rest, and how many were dropped.
+ * Runs the checks of proposals against the product as it is. A check that already passes proves nothing and is removed. If no other check of its
+ * proposal is left, the goal is already met and the proposal is dropped, unless creating one more is still a task. Returns the remaining proposals,
+ * and how many were dropped.
  */
 export async function tryChecks(
   ctx: Context,
@@ -54,14 +55,14 @@ const zip = (checks: DeclaredCheck[], trials: Trial[]): [DeclaredCheck, Trial][]
 function reasonNotRun(checks: DeclaredCheck[], trials: Map<DeclaredCheck, Trial>): string | null {
   for (const check of checks) {
     const trial = trials.get(check);
-    // Only such requests are not tried.
+    // Only requests that may change something are not tried.
     if (trial === undefined) return "its request may change something";
     if (trial.notRun !== null) return trial.notRun;
   }
   return null;
 }
 
-/** The results of requests, in the same order, with the secrets that are stored. */
+/** The results of requests, in the same order. The requests use the stored secrets. */
 async function tryRequests(
   ctx: Context,
   host: RunHost,
@@ -71,7 +72,7 @@ async function tryRequests(
   if (declaredChecks.length === 0) return [];
   const secrets = readSecrets(ctx, org, secretNamesOf(declaredChecks));
   const unrestrictedName = Object.keys(secrets).find((name) => secrets[name]?.hosts === null);
-  // The address of a check comes from docs, which nobody has reviewed yet.
+  // The address of a check comes from docs that nobody has reviewed yet.
   if (unrestrictedName !== undefined) {
     const notRun = `the secret ${unrestrictedName} may go to any host, so it is sent nowhere before you create the prompt`;
     return declaredChecks.map(() => ({ passes: false, notRun }));

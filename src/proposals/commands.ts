@@ -4,7 +4,7 @@ import { isClear, type Phrase, toPhrase } from "./phrases.ts";
 import type { HelpText, ProposalSource } from "./proposal.ts";
 
 const commandName = /([a-z][\w:.-]{1,30})/;
-/** Such as ` <file>` or `, rm`. */
+/** For example ` <file>` or `, rm`. */
 const argumentsOrAlias = /(?:[ ,|<[][^A-Z]{0,40}?)?/;
 const blanksOrDash = /(?:\s{2,}|\s+[-–—]\s+)/;
 const sentenceStart = /([A-Z][^.]{6,120})/;
@@ -16,7 +16,7 @@ const commandLine = new RegExp(
 /** A line that continues the sentence of the line before it. */
 const continuation = /^\s{10,}(\S.*)/;
 
-/** Candidates from the commands in help and manual pages. The tasks say what to do, and not with which command. */
+/** Candidates from the commands in help and manual pages. Each task says what to do, without naming the command to use. */
 export function candidatesOfCommands(source: ProposalSource, drop: Drop): Candidate[] {
   return source.helpTexts.flatMap((help) => commandsOf(help, source, drop));
 }
@@ -30,7 +30,7 @@ function commandsOf({ url, text, command }: HelpText, source: ProposalSource, dr
     if (phrase === null) return [];
     const basis = { source: { url, line: index + 1, quote: line.trim() }, why: "command" as const };
     const proposal = toProposal(phrase, source, { ...basis, text: description });
-    // Help shows the more important commands first, so a command loses a little for each line before it.
+    // Help shows the more important commands first. So a command loses a little score for each line before it.
     const score = 3 - index / 1000;
     return [{ proposal: { ...proposal, hints: [`The docs name ${command} ${name}.`] }, score }];
   });
@@ -69,7 +69,7 @@ function candidateOfTool(
   ];
 }
 
-/** The task that a description names first, without alternatives to its object. null: it names no clear one, which is counted as dropped. */
+/** The task that a description names first, without alternatives to its object. null: there is no clear task, which is counted as dropped. */
 function phraseOf(description: string, drop: Drop): Phrase | null {
   const [first = ""] = description.split(/,\s|\s+or\s/);
   const phrase = toPhrase(first, () => true) ?? thirdPersonPhrase(first);
@@ -78,11 +78,11 @@ function phraseOf(description: string, drop: Drop): Phrase | null {
   return null;
 }
 
-/** The phrase of "Creates a backup"; null if it has none. */
+/** The task in "Creates a backup", in its base form; null if the text has none. */
 export function thirdPersonPhrase(text: string): Phrase | null {
   const [first = "", ...rest] = text.split(" ");
   if (!first.endsWith("s")) return null;
-  // For "copies", "creates" and "pushes".
+  // These cover "copies", "creates" and "pushes".
   for (const verb of [first.replace(/ies$/i, "y"), first.replace(/s$/i, ""), first.replace(/es$/i, "")]) {
     const phrase = toPhrase([verb, ...rest].join(" "), () => true);
     if (phrase !== null) return phrase;

@@ -22,8 +22,8 @@ const maxDemand = 100;
 const maxTopicChars = 80;
 
 /**
- * Tasks from what agents asked for and didn't find in the docs of a source: URLs that they guessed, and problems that they reported from the field. The
- * most often asked for first.
+ * Tasks from what agents asked for and didn't find in the docs of a source: URLs that they guessed, and problems that they reported from the field.
+ * The most requested ones come first.
  */
 export function proposeFromDemand(ctx: Context, org: OrgId, source: ProposalSource): TaskProposal[] {
   const map = getDocsMap(ctx, org, { everything: true }, { limit: Number.MAX_SAFE_INTEGER });
@@ -58,7 +58,7 @@ const listFieldReports = (ctx: Context, org: OrgId): Demand[] =>
 
 /** Pages that agents outside of runs read or asked for, and that no run has read. */
 function listReadOutside(ctx: Context, org: OrgId, { docsUrl }: ProposalSource, { pages }: DocsMap): Demand[] {
-  // Traffic has page keys as its URLs.
+  // The URLs of traffic are page keys.
   const readPages = new Set(pages.map(({ url }) => pageKey(url)));
   return listTrafficOf(ctx, org, docsUrl)
     .filter(({ url }) => !readPages.has(url))

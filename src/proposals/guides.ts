@@ -7,9 +7,9 @@ import { anyOf } from "./patterns.ts";
 import { contentStems, hasSecondOrder, isClear, nameTest, type Phrase, toPhrase } from "./phrases.ts";
 import type { DropReason, ProposalPage, ProposalReason, ProposalSource } from "./proposal.ts";
 
-/** A folder whose pages are one tutorial, whereas each page of `tutorials/` is one of its own. */
+/** A folder whose pages are one tutorial. In `tutorials/`, in contrast, each page is its own tutorial. */
 const tutorialFolder = /^.*\/(tutorial|quick-?start|getting-?started|first-steps|walkthrough)\//i;
-/** From this number of pages on, such a folder is one tutorial. */
+/** If such a folder has at least this many pages, it is one tutorial. */
 const minTutorialPages = 3;
 
 /** Number of links to each page, by address without its fragment. */
@@ -22,7 +22,7 @@ function countLinks(pages: ProposalPage[]): Map<string, number> {
 
 const addressOf = (url: string) => url.replace(/#.*$/, "").replace(/(\/index)?(\.(html?|mdx?))?\/?$/, "");
 
-/** Candidates from headings and sentences of guides that say what to do and show how in a sample. */
+/** Candidates from headings and sentences of guides. They say what to do, and a sample shows how. */
 export function candidatesOfGuides(source: ProposalSource, drop: Drop): Candidate[] {
   const pages = source.readme ? [source.readme, ...source.pages] : source.pages;
   const isName = nameTest(pages.map(({ markdown }) => markdown));
@@ -37,7 +37,7 @@ export function candidatesOfGuides(source: ProposalSource, drop: Drop): Candidat
     const referencePenalty = isReference(page) ? 2 : 0;
     const linksToPage = links.get(addressOf(page.url)) ?? 0;
     const linkScore = Math.min(2, Math.log2(linksToPage + 1) / 2);
-    // Pages that are read first are more important.
+    // Pages that were read first are more important.
     const orderPenalty = position / pages.length;
     const score = guideScore - referencePenalty + linkScore - orderPenalty;
     const folder = tutorialFolder.exec(page.url)?.[0];
@@ -77,10 +77,10 @@ function candidatesOfPage(page: ProposalPage, source: ProposalSource, facts: Pag
   });
 }
 
-/** Headings of what is kept only for those who use it already. */
+/** Headings of features that exist only for people who already use them. */
 const outdated = /\b(legacy|deprecated|obsolete|removed)\b/i;
 
-/** Why the task of a part is not proposed; null if it is. */
+/** Why the task of a part is not proposed; null: it is proposed. */
 function objectionTo({ phrase, why }: Task, part: Part, product: string): DropReason | null {
   if (part.samples.length === 0 || isOfAnotherProduct(part, product)) return "no_action";
   if ([...part.above, part.heading.text].some((each) => outdated.test(each))) return "page_kind";
@@ -102,10 +102,10 @@ const symptomWithSubject = /.{3,60} (?:does not|doesn't|fails?|not working|is no
 /** A heading that says what goes wrong: "Why does it hang", "The build fails". */
 const symptom = new RegExp(`^${anyOf(symptomStart, symptomWithSubject)}`, "i");
 
-/** What a reader has to fill in. */
+/** Texts that a reader has to fill in. */
 const placeholder = /<[A-Z_a-z -]+>|\bYOUR[_-]|\{\{/;
 
-/** The task that a part is about: that of its heading, or else that of its first sentence which names a purpose. */
+/** The task that a part is about. It comes from the heading, or else from the first sentence that names a purpose. */
 function taskOf(part: Part, isName: (word: string) => boolean): Task | null {
   const { heading, page } = part;
   const text = plainText(heading.text).trim();
@@ -122,21 +122,21 @@ function taskOf(part: Part, isName: (word: string) => boolean): Task | null {
   return sentenceTask(part, isName);
 }
 
-/** What somebody must provide in a certain state before the task can begin. */
+/** Words for things that must exist in a certain state before the task can begin. */
 const presupposed = /\b(existing|current|broken|failing)\b/i;
 
 /** Whether a task can't be understood or begun without its page. */
 const needsPage = (phrase: Phrase, part: Part, product: string): boolean =>
   !isClear(phrase) || presupposed.test(phrase.rest) || isOfAnExample(phrase, part, product);
 
-/** What the reader has already, such as the one that the page sets up: "Test the cluster". */
+/** An object that the reader already has, for example because the page sets it up: "Test the cluster". */
 const definiteObject = /^(?:the|your) ([\p{L}-]+(?: [\p{L}-]+){0,2})$/u;
 /** Verbs of tasks that only follow another one. */
 const trial = /^(test|verify|check|try)$/;
 /** An identifier, such as `toMatchScreenshot`, is a thing of the product. */
 const identifier = /[a-z][A-Z]|[_\d]/;
 
-/** Whether a task acts on something that only the example of its page has: something definite that the page itself isn't about. */
+/** Whether a task acts on something that only the example of its page has: a definite object that the page itself isn't about. */
 function isOfAnExample({ verb, rest }: Phrase, { above }: Part, product: string): boolean {
   const [, object] = definiteObject.exec(rest) ?? [];
   if (object === undefined || identifier.test(object)) return false;
@@ -147,10 +147,10 @@ function isOfAnExample({ verb, rest }: Phrase, { above }: Part, product: string)
 
 /** Verbs of tasks whose success leaves little to check. */
 const intangible = /^(avoid|discover|display|find|manage|prevent|read|reduce|view)$/;
-/** An object of fewer words doesn't say what is acted on. */
+/** An object with fewer words doesn't say what is acted on. */
 const minWords = 2;
 
-/** Whether a task is only worth proposing where there are few others. */
+/** Whether a task is worth proposing only if there are few others. */
 const saysLittle = (phrase: Phrase, part: Part, product: string): boolean =>
   intangible.test(phrase.verb) ||
   wordsOf(phrase.rest, product).length < minWords ||
@@ -176,10 +176,10 @@ function hasOtherTopic({ verb, rest }: Phrase, { above, text }: Part, product: s
   return false;
 }
 
-/** Between the parts of a title, as in "Backups | Acme". */
+/** The separators of the parts of a title, as in "Backups | Acme". */
 const titleSeparator = /\s+[|–—·\\]\s+|\s+-\s+|:\s/;
 
-/** The words of a topic that say something about it, as stems. */
+/** The stems of the words of a topic that say something about it. */
 function wordsOf(topic: string, product: string): string[] {
   const stemsOfProduct = contentStems(product);
   return contentStems(withoutKindWords(topic)).filter((stem) => !stemsOfProduct.includes(stem));
@@ -187,18 +187,18 @@ function wordsOf(topic: string, product: string): string[] {
 
 const purposeStart = /(?:if|when) you (?:want|need|wish|would like) to|to|in order to|you can also|you can/;
 const purposeEnd = /[,:.(]|\s+you (?:can|need|must|should)\b|\s+(?:use|run|call)\s/;
-/** A sentence that names a purpose: "To back up a folder, run acme backup." The group is the order in it, "back up a folder". */
+/** A sentence that names a purpose: "To back up a folder, run acme backup." The group is the task in it, "back up a folder". */
 const purpose = new RegExp(`^${anyOf(purposeStart)} ([a-z]+ [^.:;,()\`]{12,70}?)(?=${anyOf(purposeEnd)})`, "i");
 
 const aboutPage = /this (?:tutorial|guide|page|section|chapter|recipe)[^.]{0,40}?/;
 const promise = /you(?:'ll| will) learn|we(?:'ll| will) show(?: you)?/;
-/** A sentence that says what a page teaches: "This guide shows how to back up a folder." The group is the order in it. */
+/** A sentence that says what a page teaches: "This guide shows how to back up a folder." The group is the task in it. */
 const lesson = new RegExp(`${anyOf(aboutPage, promise)} how to ([a-z][^.;:,()\\n]{12,80})`, "i");
 
-/** Words that the object of a task from a sentence has at least. */
+/** Minimum number of words in the object of a task that comes from a sentence. */
 const minObjectWords = 3;
 
-/** The task of the first sentence of a part that names a purpose. */
+/** The task in the first sentence of a part that names a purpose. */
 function sentenceTask({ heading, text }: Part, isName: (word: string) => boolean): Task | null {
   for (const [index, line] of text.split("\n").entries()) {
     const isProse = !/^\s*(```|~~~|\||#|>|:::|<)/.test(line);
@@ -228,10 +228,10 @@ function scoreOf({ heading, text }: Part, { rest }: Phrase, why: ProposalReason)
   return reasonScore + levelScore + lengthScore + brevityScore;
 }
 
-/** A page is a tutorial if this share of its sections are steps. */
+/** If at least this share of its sections are steps, a page is a tutorial. */
 const minStepShare = 0.4;
 
-/** Whether the sections of a page are the steps of one task: they are numbered, or it is a tutorial of actions. */
+/** Whether the sections of a page are the steps of one task. Either they are numbered, or the page is a tutorial whose sections are actions. */
 function hasSteps(page: ProposalPage, parts: Part[], isName: (word: string) => boolean): boolean {
   const sections = parts.slice(1).filter(({ heading }) => heading.level > 1);
   if (sections.length < 3) return false;

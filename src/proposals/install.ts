@@ -14,7 +14,7 @@ const packageName = `["']?(?<name>@?[\\w./-]+)(?:\\[[\\w,]*\\])?["']?`;
 /** A command that installs a package, such as `pip install -U "acme[async]"`. `quote` is the whole command. */
 const installCommand = new RegExp(`(?:^|[\\s\`$])(?<quote>${manager}${options} ${packageName})(?=[\\s\`]|$)`);
 
-/** What proves that a package is installed, by its package manager. */
+/** For each package manager, the command that proves that a package is installed. */
 const proofs: [RegExp, (name: string) => string][] = [
   [/^npm/, (name) => `npm ls ${name} || npm ls --global ${name}`],
   [/^pnpm/, (name) => `pnpm ls ${name}`],
@@ -25,18 +25,18 @@ const proofs: [RegExp, (name: string) => string][] = [
   [/^gem/, (name) => `gem list --exact ${name}`],
 ];
 
-/** A name as packages and products share it: `acme` of `Acme.js`. */
+/** The part of a name that a package and its product share: `acme` for `Acme.js`. */
 const baseNameOf = (name: string) =>
   name
     .toLowerCase()
     .replace(/[^\p{L}\p{N}]/gu, "")
     .replace(/(js|py)$/, "");
 
-/** Installing exactly the product, proved by its package manager; null if the docs don't name the command. */
+/** A candidate for installing exactly the product, proved by its package manager; null if the docs don't name the command. */
 export function installCandidate(source: ProposalSource): Candidate | null {
   const pages = source.readme ? [source.readme, ...source.pages] : source.pages;
   const installs = pages.flatMap((page) => findInstall(page, source.product) ?? []);
-  // Extras such as `acme[async]` are for later, and Homebrew isn't everywhere.
+  // Extras such as `acme[async]` are not needed at first, and Homebrew isn't everywhere.
   const isPlain = ({ quote, manager }: Install) => !quote.includes("[") && !manager.startsWith("brew");
   const best = installs.find(isPlain) ?? installs[0];
   return best === undefined ? null : toCandidate(source, best);
@@ -45,7 +45,7 @@ export function installCandidate(source: ProposalSource): Candidate | null {
 /** Titles of pages that show the first use of the product. */
 const firstUse = /^(quick-? ?start|getting started|first steps|tutorial|usage)\b/i;
 
-/** Headings of such a page that may be about the first use. */
+/** How many headings of such a page may be about the first use. */
 const maxFirstHeadings = 4;
 
 /** The first thing that the docs do with the product, if a heading says it. */

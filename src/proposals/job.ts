@@ -21,7 +21,7 @@ import { type ModelResult, proposeWithModel } from "./propose-with-model.ts";
 
 const ofLease = ({ subject }: Lease) => eq(proposalSets.id, subject);
 
-/** The share of proposals that come from what agents asked for and didn't find, at most. */
+/** The maximum share of proposals that come from what agents asked for and didn't find. */
 const demandShare = 0.5;
 
 const refusalTexts: Record<ReadingRefusal, string> = {
@@ -64,7 +64,7 @@ async function makeProposals(ctx: Context, host: RunHost, lease: Lease, stop: Ab
   const { request } = row;
   const org = row.orgId as OrgId;
   const count = request.count ?? defaultProposals;
-  // Imported only when a job runs: these load a package that reads pages, which takes long.
+  // These are imported only when a job runs, because they load a package that reads pages. Loading it takes long.
   const { readSource, toSource } = await import("./reading.ts");
   const { tryChecks } = await import("./check-trials.ts");
   const startedAt = ctx.monotonicNow();
@@ -102,7 +102,10 @@ async function makeProposals(ctx: Context, host: RunHost, lease: Lease, stop: Ab
       .run();
 }
 
-/** By rules, or by the model that was requested; rules fill what it left. Throws what `proposeWithModel` throws. */
+/**
+ * Proposes by rules, or with the model that was requested. If the model proposes too few tasks, rules add more. Throws what `proposeWithModel`
+ * throws.
+ */
 async function proposeFromDocs(
   ctx: Context,
   row: ProposalSetRow,
@@ -117,7 +120,7 @@ async function proposeFromDocs(
   return { ...ofModel, proposals: [...ofModel.proposals, ...others].slice(0, source.count) };
 }
 
-/** What agents asked for gets up to half of the places, at the end, and those that `ofDocs` leaves. */
+/** Adds proposals from what agents asked for at the end. They get up to half of the places, or more if `ofDocs` leaves more places free. */
 function mixProposals(ofDocs: TaskProposal[], ofDemand: TaskProposal[], count: number): TaskProposal[] {
   const titles = new Set(ofDocs.map(({ title }) => title.toLowerCase()));
   const places = Math.max(count - ofDocs.length, Math.floor(count * demandShare));

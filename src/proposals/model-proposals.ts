@@ -20,7 +20,7 @@ import {
 import { saysSame } from "./propose.ts";
 import { findQuote } from "./quotes.ts";
 
-/** A task that a model proposes: `url` and `quote` are the page and the text that it rests on. */
+/** A task that a model proposes. `url` and `quote`: the page and the text that it is based on. */
 const ModelProposal = Type.Object({
   title: Type.String({ minLength: 1, maxLength: 200 }),
   text: Type.String({ minLength: 1, maxLength: 4000 }),
@@ -33,16 +33,17 @@ const ModelProposal = Type.Object({
 });
 type ModelProposal = Static<typeof ModelProposal>;
 
-/** Proposals of a model that are looked at. */
+/** How many proposals of a model are checked. */
 const maxAnswers = 5 * maxProposals;
 
 /** What is wrong with a proposal of a model, by its position from 0. */
 export type ModelObjection = { index: number; reason: DropReason };
 
 /**
- * The proposals of a model that hold: their quote is on their page, they start on another page, they don't repeat the words of the docs, no check
- * expects a text that the task contains, they name only hosts that were read, and no other proposal says the same. `objections` has the rest, to ask
- * the model once more. What a proposal says about itself is never believed, because the pages may have told the model to say it.
+ * The proposals of a model that meet these conditions: their quote is on their page, they start on another page, they don't repeat the words of the
+ * docs, no check expects a text that the task contains, they name only hosts that were read, and no other proposal says the same. `objections` has
+ * all other proposals, to ask the model once more. What a proposal says about itself is never believed, because the pages may have told the model to
+ * say it.
  */
 export function acceptModelProposals(
   source: ProposalSource,
@@ -70,7 +71,7 @@ function objectionTo(proposal: TaskProposal, others: TaskProposal[], count: numb
   return others.length >= count ? "over_count" : null;
 }
 
-/** The proposal as it is stored, or why it doesn't hold. */
+/** The proposal as it is stored, or the condition that it doesn't meet. */
 function toProposal(answer: ModelProposal, source: ProposalSource): TaskProposal | DropReason {
   const page = listPages(source).find(({ url }) => sameAddress(url, answer.url));
   if (page === undefined) return "quote_not_on_page";
@@ -116,7 +117,7 @@ function isUsable(check: DeclaredCheck): boolean {
 const sameAddress = (url: string, other: string): boolean =>
   url === other || (URL.canParse(url) && URL.canParse(other) && pageKey(url) === pageKey(other));
 
-/** Hosts of all URLs that a proposal names; "" for a URL that can't be parsed. Hosts that are reserved for examples don't count. */
+/** The hosts of all URLs that a proposal names. A URL that can't be parsed gives "". Hosts that are reserved for examples don't count. */
 const hostsOf = ({ title, text, endGoal, startUrl, declaredChecks }: ModelProposal): string[] =>
   [...[title, text, endGoal, startUrl, JSON.stringify(declaredChecks)].join(" ").matchAll(/https?:\/\/[^\s"'<>)\\]+/gi)]
     .map(([url]) => URL.parse(url)?.host ?? "")
@@ -132,7 +133,7 @@ function hostsRead({ docsUrl, pages, apiDescriptions }: ProposalSource): Set<str
   return new Set(urls.flatMap((url) => URL.parse(url)?.host ?? []));
 }
 
-/** Whether most words of the goal are in the heading above the quote, or in the quote. */
+/** Whether most words of the goal are in the quote or in the heading above it. */
 function repeatsDocs({ endGoal, quote }: ModelProposal, { headings }: ProposalPage, line: number): boolean {
   const heading = headings.findLast((each) => each.line <= line)?.text ?? "";
   const stems = new Set(contentStems(endGoal));

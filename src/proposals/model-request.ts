@@ -5,13 +5,13 @@ import { OneOf } from "../schema.ts";
 import type { ModelObjection } from "./model-proposals.ts";
 import { listPages, type ProposalPage, type ProposalSource, proposalNeeds } from "./proposal.ts";
 
-/** What a model gets of all pages, and of one, in characters. */
+/** How many characters a model gets of all pages together, and of one page. */
 const maxChars = { all: 200_000, page: 20_000 };
 
 const strict = { additionalProperties: false };
 const NullableText = Type.Union([Type.String(), Type.Null()]);
 
-/** The answer of a model: a `ModelProposal` without limits and with null for what is absent, because providers refuse schemas with more. */
+/** The answer of a model. It is a `ModelProposal` without limits and with null for absent values, because providers refuse more complex schemas. */
 const ModelAnswer = Type.Object(
   {
     proposals: Type.Array(
@@ -53,7 +53,7 @@ declaredChecks: at most two that prove the end goal, or none. Exactly one of com
 
 type ModelRequest = { instructions: string; prompt: string };
 
-/** What a model is asked. The pages are delimited by a word that nothing in them can know. */
+/** The request to a model. The pages are delimited by a random word, which no page can know. */
 export function toModelRequest(source: ProposalSource): ModelRequest {
   const { product, docsUrl, primaryTask, count } = source;
   const quoted = quotePages(listPages(source));
@@ -70,11 +70,11 @@ export function toModelRequest(source: ProposalSource): ModelRequest {
   };
 }
 
-/** Asks once more for what didn't hold; without objections, because there was nothing to use. */
+/** Asks once more for proposals that can be used. Without objections, the answer had no usable form. */
 export const toComplaint = (objections: ModelObjection[]): string =>
   `${objections.length === 0 ? "Your answer has no proposals in the form of the schema." : `These proposals can't be used (index from 0): ${JSON.stringify(objections)}.`} Answer again with one JSON object that matches the schema and has only better ones in their place.`;
 
-/** The proposals of an answer, of any form, without null. */
+/** The proposals of an answer, in whatever form, without null. */
 export function readProposals(output: unknown): unknown[] {
   const { proposals } = (output ?? {}) as { proposals?: unknown };
   return Array.isArray(proposals) ? proposals.map(withoutNulls) : [];
@@ -88,7 +88,7 @@ function withoutNulls(value: unknown): unknown {
   );
 }
 
-/** Pages in reading order, until there is no more room. */
+/** The pages in reading order, as many as there is room for. */
 function quotePages(pages: ProposalPage[]): string {
   let room = maxChars.all;
   return pages

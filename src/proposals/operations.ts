@@ -3,22 +3,22 @@ import { type Fields, object, text } from "../agents/fields.ts";
 import { type Candidate, type Drop, needsOf } from "./candidate.ts";
 import type { ProposalSource, TaskProposal } from "./proposal.ts";
 
-/** `definition`: the operation as the description has it. */
+/** `definition`: the operation as it is written in the description. */
 type Operation = { method: string; path: string; summary: string; definition: Fields };
-/** `server`: its first URL, without a slash at the end. */
+/** `server`: the URL of its first server, without a slash at the end. */
 type Api = { url: string; document: Fields; server: string | null; operations: Operation[] };
 
-/** A value that no other record has, so that finding it proves that it was created by the task. */
+/** A value that no other record has. So finding it proves that the task created the record. */
 const createdName = "evald-task-7f3a";
-/** A summary that says what is created: "Search points" doesn't, and "Create rule(s)" is no order. */
+/** A summary that says what is created. "Search points" doesn't, and "Create rule(s)" is not a task. */
 const creation =
   /^(create|add|register|insert|upload|publish|import|index|store|make|define|generate|start|schedule)s?\b[^()[\]{}<>]+$/i;
 /** The most telling error first. */
 const documentedErrors = ["409", "422", "400"];
 
 /**
- * Candidates from OpenAPI descriptions: create and read back, then delete, and handle a documented error. Operations that answer without JSON are
- * left out; those that guides mention come first.
+ * Candidates from OpenAPI descriptions: create and read back, then delete, and handle a documented error. Operations whose response isn't JSON are
+ * left out. Operations that guides mention come first.
  */
 export function candidatesOfOperations(source: ProposalSource, drop: Drop): Candidate[] {
   const guides = source.pages.map(({ markdown }) => markdown).join("\n");
@@ -41,7 +41,7 @@ function toApi(url: string, document: Fields): Api {
       }),
   );
   const [firstServer] = (document.servers as unknown[] | undefined) ?? [];
-  // It may be relative to the description.
+  // The URL may be relative to the description.
   const serverUrl = URL.parse(text(object(firstServer).url), url);
   return { url, document, server: serverUrl?.href.replace(/\/$/, "") ?? null, operations };
 }
@@ -72,7 +72,7 @@ function candidatesOf(
   const candidates: Candidate[] = [];
   if (readOne !== undefined) candidates.push(readBackCandidate(subject, score));
   if (deleteOne !== undefined) candidates.push({ score: score - 1, proposal: deleteProposal(subject) });
-  // Nearly every operation has 400, so it is no task of its own.
+  // Nearly every operation has the error 400, so handling it is not a separate task.
   if (error !== undefined && error !== "400")
     candidates.push({ score: score - 1.5, proposal: errorProposal(subject, error) });
   return candidates;
@@ -81,7 +81,7 @@ function candidatesOf(
 /** The operation that creates something, and where it is described. */
 type Subject = { operation: Operation; api: Api; source: ProposalSource };
 
-/** Counts more with a check that proves it. */
+/** It counts more if it has a check that proves it. */
 function readBackCandidate(subject: Subject, score: number): Candidate {
   const proposal = toProposal(subject, {
     title: `${subject.operation.summary}, then read it back`,
@@ -130,14 +130,14 @@ function toProposal({ operation, api, source }: Subject, { title, result, tag }:
   };
 }
 
-/** Whether an operation needs a key. It needs none if it has no requirements, or one of the alternatives is empty. */
+/** Whether an operation needs a key. It needs none if it has no requirements or if one of the alternative requirements is empty. */
 const needsKey = ({ definition }: Operation, { document }: Api): boolean => {
   const requirements = definition.security ?? document.security;
   if (!Array.isArray(requirements) || requirements.length === 0) return false;
   return requirements.every((each) => Object.keys(object(each)).length > 0);
 };
 
-/** The request that lists what was created, if it has a name and the list needs no other value than a key. */
+/** The request that lists what was created. The created record must have a name, and the list must need no value except a key. */
 function readBackCheck({ path, definition }: Operation, api: Api): TaskProposal["declaredChecks"][number] | null {
   const list = api.operations.find((other) => other.method === "get" && other.path === path);
   const { content } = object(resolveRef(api.document, definition.requestBody));

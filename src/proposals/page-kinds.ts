@@ -40,7 +40,7 @@ export const isTroubleshooting = ({ url }: Page): boolean => troubleshooting.tes
 const pathWords = (url: string): string =>
   (URL.parse(url)?.pathname ?? url).replace(/\.\w+$/, "").replaceAll(/[/_.\d]+/g, " ");
 
-/** So that `code_of_conduct` reads like `code-of-conduct`. */
+/** The path with hyphens, so that `code_of_conduct` reads like `code-of-conduct`. */
 const hyphenatedPathOf = (url: string): string => pathWords(url).replaceAll(" ", "-");
 
 const forms = /docs?|documentation|guides?|manual|reference|tutorials?|recipes?|examples?|index|readme|api|commands?/;
@@ -49,5 +49,5 @@ const topics = /configuration|settings|options|errors?|faqs?|features?|concepts?
 const qualifiers = /advanced|basic|common|the|and|of|to|for|a|an|in|with|your|using|use|v?\d+(?:\.\d+)*/;
 const kindWords = new RegExp(anyWordOf(forms, openings, topics, qualifiers), "gi");
 
-/** A title without the words that say what kind of page it is rather than what it is about. */
+/** A title without the words that only say what kind of page it is. */
 export const withoutKindWords = (title: string): string => title.replace(kindWords, " ");

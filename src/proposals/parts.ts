@@ -1,21 +1,21 @@
 import type { ProposalPage } from "./proposal.ts";
 
-/** Deeper headings belong to the part that they are in. */
+/** Deeper headings belong to the part around them. */
 const maxLevel = 4;
 
 type Heading = ProposalPage["headings"][number];
 
-/** A part of a page under one heading, with what is nested below it. */
+/** A part of a page under one heading, with the deeper headings in it. */
 export type Part = {
   page: ProposalPage;
   heading: Heading;
-  /** The headings that it is below, from the title of the page on. */
+  /** The headings above it, from the title of the page on. */
   above: string[];
   text: string;
   samples: ProposalPage["samples"];
 };
 
-/** The parts of a page; the first is what stands above the first heading or below the title. */
+/** The parts of a page. The first part is the text above the first heading or below the title. */
 export function partsOf(page: ProposalPage): Part[] {
   const lines = page.markdown.split("\n");
   const headings = [
@@ -26,7 +26,7 @@ export function partsOf(page: ProposalPage): Part[] {
     const lineOf = (end: Heading | undefined) => end?.line ?? lines.length + 1;
     const next = headings[index + 1];
     const text = lines.slice(heading.line - 1, lineOf(next) - 1).join("\n");
-    // A part has the samples of the parts below it too. The title has not, because all others are below it.
+    // A part also has the samples of the parts below it. Only the title doesn't, because all other parts are below it.
     const sectionEnd = headings.slice(index + 1).find(({ level }) => level <= heading.level);
     const samplesEnd = lineOf(index === 0 ? next : sectionEnd);
     const samples = page.samples.filter(({ line }) => line >= heading.line && line < samplesEnd);
@@ -34,7 +34,7 @@ export function partsOf(page: ProposalPage): Part[] {
   });
 }
 
-/** The title of a page. If `title` is only its first heading, because the page has no title of its own, the end of its path in words. */
+/** The title of a page. A page without a title has its first heading as `title`; then the words at the end of its path are used. */
 function titleOf({ title, headings, url }: ProposalPage): string {
   const [first] = headings;
   if (first === undefined || first.level === 1 || first.text !== title) return title;
@@ -45,7 +45,7 @@ function titleOf({ title, headings, url }: ProposalPage): string {
     .replaceAll(/[-_]+/g, " ");
 }
 
-/** The title of the page, and the headings that the one at `index` is below; empty for the title itself. */
+/** The title of the page and the headings above the heading at `index`; empty for the title itself. */
 function textsAbove(headings: Heading[], index: number): string[] {
   if (index === 0) return [];
   const above: string[] = [];

@@ -21,7 +21,7 @@ const verbs = new Set(
     .map((verb) => verb.replace("-", " ")),
 );
 
-/** Verbs that are nouns as well, at the start of a heading more often. */
+/** Verbs that are also nouns. At the start of a heading, they are nouns more often. */
 const nouns = new Set(
   `access batch block build bundle cache call change check clone control copy cut display download drop dump embed export filter fix force format
   group hash host import insert install limit link list load lock log map match measure mix mock monitor mount move order override package pass
@@ -39,7 +39,7 @@ const nounGerunds = new Set(
   typing validating versioning`.split(/\s+/),
 );
 
-/** Verbs that say little without two more words. */
+/** Verbs that say little unless two more words follow. */
 const vagueVerbs = new Set(
   `access allow call change control define display get give handle include list load make manage open pass process provide put return select set
   show specify type use view`.split(/\s+/),
@@ -50,7 +50,7 @@ const gerunds = new Map(
   [...verbs].flatMap((verb) => {
     const [first = "", ...rest] = verb.split(" ");
     const base = /(ee|oe|ye)$/.test(first) ? first : first.replace(/e$/, "");
-    // Such as `running` and `submitting`.
+    // For example `running` and `submitting`.
     const doublesLetter = /^[^aeiou]*[aeiou][bdglmnprt]$|(mit|fer|rol)$/.test(first);
     const forms = doublesLetter ? [`${base}ing`, `${first}${first.at(-1)}ing`] : [`${base}ing`];
     return forms.map((form) => [[form, ...rest].join(" "), verb] as const);
@@ -61,18 +61,18 @@ const determiner = /^(a|an|the|your|all|any|only|each|every|multiple|several|to|
 /** Words that may follow the object of a verb. */
 const preposition =
   /^(to|from|into|in|on|with|without|for|by|using|via|over|as|of|at|against|between|through|behind|under|inside|within|across|during|before|after)\b/;
-/** Verbs that need no object before a preposition. With any other verb, as in "Verify in CI", only the title of the page tells the object. */
+/** Verbs that need no object before a preposition. With any other verb, as in "Verify in CI", only the title of the page names the object. */
 const intransitiveVerbs = new Set(
   "authenticate connect deploy integrate listen log migrate publish respond sign subscribe switch wait".split(" "),
 );
-/** The end of a text that was cut within a sentence. */
+/** The end of a text that was cut off within a sentence. */
 const openEnd = /\b(a|an|the|of|to|for|in|on|with|and|or|by|from|as|via|[a-z])$|\.\.\.|…/i;
-/** How well or how fast something is done, which only its page explains. */
+/** Words for how well or how fast something is done. Only the page explains them. */
 const adverbs = /\b(properly|quickly|simply|easily|correctly|just|ways|manually)\b|--\w/i;
 const genericThings = /apis?|functionality|features?|objects?|items?|instances?|elements?|things?|information|data/;
 const genericMembers = /types?|values?|names?|fields?|properties|property|methods?|parameters?|arguments?|states?/;
 const genericSettings = /options?|settings?|configurations?|defaults?|modes?|versions?|behaviors?|changes/;
-/** Objects that say nothing alone. */
+/** Objects that say nothing by themselves. */
 const generic = new RegExp(
   `^${anyOf(genericThings, genericMembers, genericSettings, /results?|outputs?|inputs?/)}$`,
   "i",
@@ -81,7 +81,7 @@ const generic = new RegExp(
 const question = /how (?:to|do i|do you|can i|can you)/;
 const label = /recipe:|task:|tutorial:|example:|guide:|step \d+[.:)]?/;
 const sectionNumber = /\d+(?:\.\d+)*[.)]?/;
-/** What introduces a task: `How to`, `Step 2:`, `1.3`. */
+/** Texts that introduce a task: `How to`, `Step 2:`, `1.3`. */
 const lead = new RegExp(`^${anyOf(question, label, sectionNumber)}\\s+`, "i");
 
 const pronouns = /that|this|these|those|it|its|them|we|our|i|my|one|ones|everything|something|things/;
@@ -89,20 +89,20 @@ const places = /above|below|here|following|previous|next|same|more|other|another
 const clauses = /why|what|when|which|is|are|was|will|should|would|does|doesn't|can|cannot|vs\.?|versus/;
 const partsOfPages = /examples?|overview|introduction|conclusion|summary|basics|reference|details|advanced|continued/;
 const partsOfGuides = /tips?|tricks|best practices|notes?|caveats?|step/;
-/** Words that refer to the page, or say what a part of it is. */
+/** Words that refer to the page, or name a part of it. */
 const aboutPage = anyWordOf(pronouns, places, clauses, partsOfPages, partsOfGuides);
-/** What only people who work on the product do. */
+/** Tasks of people who work on the product itself. */
 const contributors =
   /\b(source code|translations?|pull requests?|test suite|bugs?|documentation|docs|changelog|maintainers?|release notes|issues?|latest version|support|community|help|started)\b/i;
-/** A word, or each part of one with hyphens, that only a title writes with a capital. */
+/** A word, or a part of a hyphenated word, that has a capital letter only in titles. */
 const titleWord = /(?<![^\s“"‘-])[A-Z][a-z]*(?![^\s”"’',-])/g;
-/** Code, URLs and lists of things, which no task in words has. */
+/** Code, URLs and lists. No task in words contains them. */
 const code = /[(){}<>=[\]|]|::|^\W|https?:|\s[+&/–—-]\s/;
 /** The anchor of a heading: `{#back-up}`. */
 const anchor = /\s*\{#[^}]*\}\s*$/;
 const parenthesisAtEnd = /\s+\([^)]*\)$/;
 const punctuationAtEnd = /[?.:!\s]+$/;
-/** Markup of code and emphasis; not the `_` within a name. */
+/** Markup of code and emphasis, but not the `_` within a name. */
 const emphasis = /[`*]|(?<![\p{L}\p{N}_])_(?=\S)|(?<=\S)_(?![\p{L}\p{N}_])/gu;
 /** Words without a meaning of their own. */
 const functionWords = new Set(
@@ -111,7 +111,7 @@ const functionWords = new Set(
   ),
 );
 
-/** Words in lower case that carry the meaning, without endings, to compare tasks. */
+/** The stems of the words that carry the meaning, in lower case, to compare tasks. */
 export const contentStems = (text: string): string[] =>
   (text.toLowerCase().match(/[\p{L}\p{N}][\p{L}\p{N}.+_-]*/gu) ?? [])
     .filter((word) => !functionWords.has(word))
@@ -120,8 +120,8 @@ export const contentStems = (text: string): string[] =>
     .map((stem) => stem.replace(/([^aeiou\d])\1$/, "$1"));
 
 /**
- * The task that a heading or a part of a sentence asks for, by its first word; null if it asks for none. `isName` says whether a capitalized
- * word is a name.
+ * The task that a heading or a part of a sentence asks for, recognized by its first word; null if it asks for none. `isName` says whether a
+ * capitalized word is a name.
  */
 export function toPhrase(text: string, isName: (word: string) => boolean): Phrase | null {
   const words = text
@@ -146,7 +146,7 @@ export function toPhrase(text: string, isName: (word: string) => boolean): Phras
   return null;
 }
 
-/** Whether these words are an order. A verb that is a noun as well is one only before its object: "cache the results", but not "cache results". */
+/** Whether these words are a task. A verb that is also a noun counts only before its object: "cache the results", but not "cache results". */
 function isAction(head: string, rest: string[]): boolean {
   const [next = "", afterNext = ""] = rest;
   const isObject = determiner.test(next.toLowerCase()) || /^[a-z]+ed$/.test(next);
@@ -167,13 +167,13 @@ const withoutCapitals = (words: string[], isName: (word: string) => boolean): st
     .map((word) => (word === "my" ? "your" : word))
     .join(" ");
 
-/** Whether a second order follows the first without a comma: "generate a client install protoc". */
+/** Whether a second task follows the first one without a comma: "generate a client install protoc". */
 export function hasSecondOrder({ rest }: Phrase): boolean {
   const words = rest.toLowerCase().split(" ");
   return words.some((word, i) => i > 1 && verbs.has(word) && !nouns.has(word) && !/^(to|and|or)$/.test(words[i - 1]!));
 }
 
-/** Whether a task can be understood without its page, and says what is acted on. */
+/** Whether a task says what is acted on, and can be understood without its page. */
 export function isClear({ verb, rest }: Phrase): boolean {
   const stems = contentStems(rest);
   const object = rest.split(" ").filter((word) => !functionWords.has(word.toLowerCase()));
@@ -192,16 +192,16 @@ export function isClear({ verb, rest }: Phrase): boolean {
   );
 }
 
-/** Share of the words of the shorter text that the other has too, 0 to 1. */
+/** The share of the words of the shorter text that the other text also has, 0 to 1. */
 export function overlapOf(first: string, second: string): number {
   const [a, b] = [new Set(contentStems(first)), new Set(contentStems(second))];
   const size = Math.min(a.size, b.size);
   return size === 0 ? 0 : a.intersection(b).size / size;
 }
 
-/** Returns a function that says whether a capitalized word is a name: it is one if the docs capitalize it in most of their sentences. */
+/** Returns a function that says whether a capitalized word is a name. It is a name if the docs capitalize it in most of their sentences. */
 export function nameTest(pages: string[]): (word: string) => boolean {
-  /** How often each word is capitalized rather than not, by the word in lower case. */
+  /** By word in lower case: how often it is capitalized, less how often it isn't. */
   const counts = new Map<string, number>();
   // Titles of sections and pages capitalize other words too.
   const sentences = (markdown: string) => markdown.replaceAll(/^#.*$|\[[^\]\n]*\]\(/gm, "");

@@ -17,7 +17,7 @@ import { type AcceptedProposalRequest, maxFileChars, type ProposalRequest, type 
 
 /** How long a set is kept. */
 export const proposalRetentionMs = 30 * 24 * 3600_000;
-/** Sets of an organization that wait or are worked on. */
+/** How many sets of an organization may be waiting or in progress. */
 const maxUnfinished = 5;
 
 /** A set as it is stored, with the types of its JSON. */
@@ -28,7 +28,7 @@ export type ProposalSetRow = Omit<typeof proposalSets.$inferSelect, "request" | 
 };
 
 /**
- * Accepts a request for proposals, which a job makes, and resolves once it is on disk. Throws bad_request that names the field, and
+ * Accepts a request for proposals, and resolves once it is on disk. A job makes the proposals. Throws bad_request, which names the field,
  * rate_limited while too many sets of the organization are unfinished, and conflict if the model can't be called or paid for.
  */
 export async function requestProposals(
@@ -71,7 +71,7 @@ export async function requestProposals(
   return { proposalSetId: row.id, statusUrl: `${ctx.baseUrl()}/api/v1/proposals/${row.id}` };
 }
 
-/** Throws bad_request that names the field, and conflict if the model can't be called or the organization's budget is spent. */
+/** Throws bad_request, which names the field, and conflict if the model can't be called or the organization's budget is spent. */
 function checkRequest(ctx: Context, org: OrgId, request: ProposalRequest): void {
   const { docsUrl, openapiUrl, mcpUrl, files = [], model, maxUsd } = request;
   for (const [field, url] of Object.entries({ docsUrl, openapiUrl, mcpUrl })) {
@@ -87,11 +87,11 @@ function checkRequest(ctx: Context, org: OrgId, request: ProposalRequest): void 
     throw invalidField("maxUsd", "only a model has a cost; set model too");
   if (model === undefined) return;
   getModel(ctx, org, model);
-  // No prompt: only the budget of the organization applies.
+  // There is no prompt, so only the budget of the organization applies.
   checkBudget(ctx, org, null);
 }
 
-/** A skill without a description names no tasks. Throws bad_request that names the field. */
+/** Refuses a skill without a description, because it names no tasks. Throws bad_request, which names the field. */
 export function checkSkill(field: string, text: string): void {
   if (descriptionIn(text) === "") throw invalidField(field, "has no description in its front matter");
 }

@@ -12,10 +12,10 @@ export const defaultProposals = 8;
 /** Who made a proposal: fixed rules, a language model, or what agents asked for and didn't find. */
 const proposalAuthors = ["rules", "model", "demand"] as const;
 
-/** What a person must provide before an agent can do the task. `approval`: it buys, deletes data of others or writes to people. */
+/** What a person must provide before an agent can do the task. `approval`: the task buys something, deletes data of others or writes to people. */
 export const proposalNeeds = ["account", "secret", "workspace", "approval"] as const;
 
-/** Why a task is proposed. `primary`: it is what most people do first, as the caller said. */
+/** Why a task is proposed. `primary`: the caller said that most people do it first. */
 const proposalReasons = [
   "primary",
   "heading",
@@ -34,7 +34,10 @@ const proposalReasons = [
 
 export type ProposalReason = (typeof proposalReasons)[number];
 
-/** Why a candidate was dropped. `step`: of a tutorial. `page_kind`: it is outdated, or its page is about the project rather than its use. */
+/**
+ * Why a candidate was dropped. `step`: it is a step of a tutorial. `page_kind`: it is outdated, or its page is about the project and not about its
+ * use.
+ */
 const dropReasons = [
   "no_quote",
   "quote_not_on_page",
@@ -55,7 +58,7 @@ const dropReasons = [
 ] as const;
 export type DropReason = (typeof dropReasons)[number];
 
-/** What a proposal rests on: `line` is 1-based in the page's Markdown or in the text of the file. */
+/** The text that a proposal is based on. `line` is its line, from 1, in the page's Markdown or in the text of the file. */
 const ProposalBasis = Type.Object(
   {
     url: Type.String({ maxLength: 2000, description: "Page or file with the quote" }),
@@ -117,16 +120,16 @@ export type DroppedCandidates = Static<typeof DroppedCandidates>;
 /** A page as it was read: `headings` and `samples` have line numbers of `markdown`. */
 export type ProposalPage = PageText;
 
-/** The help of a command, as it prints it, or its manual page as text. */
+/** The help of a command as the command prints it, or its manual page as text. */
 export type HelpText = { url: string; command: string; text: string };
 
 /** An MCP server of the product, and its tools. */
 type ProposalServer = { url: string; tools: ListedTool[] };
 
-/** The description of a skill, by which agents decide whether to read it. `page`: the front matter of its SKILL.md. */
+/** The description of a skill. By it, agents decide whether to read the skill. `page`: the front matter of its SKILL.md. */
 export type SkillText = { page: ProposalPage; description: string };
 
-/** Everything that proposals can be made from; nothing more is requested. */
+/** Everything that proposals can be made from. Nothing more is requested. */
 export type ProposalSource = {
   /** Name of the product, such as `pino`. */
   product: string;
@@ -146,10 +149,10 @@ export type ProposalSource = {
   count: number;
 };
 
-/** Proposals, best first, and how many candidates were dropped by reason. */
+/** Proposals, best first, and for each reason how many candidates were dropped. */
 export type ProposalResult = { proposals: TaskProposal[]; dropped: DroppedCandidates[] };
 
-/** All pages that proposals quote. */
+/** All pages that proposals can quote. */
 export const listPages = ({ skill, readme, pages }: ProposalSource): ProposalPage[] => [
   ...(skill === null ? [] : [skill.page]),
   ...(readme === null ? [] : [readme]),

@@ -20,25 +20,26 @@ import type { ProposalResult, ProposalSource } from "./proposal.ts";
 import type { ProposalSetRow } from "./proposal-sets.ts";
 import { defaultMaxUsd } from "./schema.ts";
 
-/** One call, and one that states what didn't hold. */
+/** Maximum calls and tokens. The second call states why proposals of the first can't be used. */
 const limits = { calls: 2, tokens: 400_000 };
 /** How long an abandoned response is still read, to learn its cost. */
 const drainMs = 3_000;
-/** For an estimate that is rather too high: few tokens are shorter, in any language. */
+/** Few tokens are shorter, in any language. So the estimate is too high rather than too low. */
 const bytesPerToken = 3;
 
-/** The proposals of a model that hold, and the cost of its calls in all attempts, in USD; null: unknown. */
+/** The proposals of a model that can be used. `costUsd`: what its calls in all attempts cost, in USD; null: unknown. */
 export type ModelResult = ProposalResult & { costUsd: number | null };
 
-/** The models that an organization has chosen, for its agents or its judges, and can call. */
+/** The models that an organization can call and has chosen for its agents or its judges. */
 export const listProposalModels = (ctx: Context, org: OrgId): string[] =>
   [...new Set([ctx.config.agentModel, ...judgeModelsOf(ctx, org)])].filter(
     (model): model is string => model !== null && isCallableModel(ctx, org, model),
   );
 
 /**
- * Proposes tasks with a model, which gets the pages as data and no tools. What doesn't hold is asked for once more, with the reasons. The calls
- * count in the set and in the spending of the organization as they end. Throws AgentFailure, and AppError if the model can't be called.
+ * Proposes tasks with a model. The model gets the pages as data and no tools. Proposals that can't be used are requested once more, with the reasons.
+ * Each call counts in the set and in the spending of the organization as soon as it ends. Throws AgentFailure, and AppError if the model can't be
+ * called.
  */
 export async function proposeWithModel(
   ctx: Context,
@@ -55,7 +56,7 @@ export async function proposeWithModel(
   const { instructions, prompt } = toModelRequest(source);
   const messages: ModelMessage[] = [{ role: "user", content: clean(prompt) }];
   const inputUsd = maxPriceOf(Buffer.byteLength(instructions + prompt) / bytesPerToken, 0, access) ?? 0;
-  // The gateway limits only the output of a call to what is left of this: its input comes on top.
+  // The gateway limits only the output of a call to this amount. The input is subtracted first, because it costs extra.
   const maxCostUsd = leftUsd - inputUsd;
   if (maxCostUsd <= 0) throw toBudgetFailure(inputUsd, leftUsd);
   const mustHavePrice = set.request.maxUsd !== undefined || budget !== null;
@@ -67,13 +68,13 @@ export async function proposeWithModel(
       const call = { access, gatewaySession, schema: modelAnswerSchema, instructions, messages, stop };
       const response = await generate(ctx, call);
       if ("error" in response) {
-        // The first call has an answer already.
+        // The first call already has an answer.
         if (calls > 0) break;
         throw failures[0] ?? toCallFailure(response.error, ctx.now(), clean);
       }
       const newAnswers = readProposals(response.output);
       answers = [...answers, ...newAnswers];
-      // The complaint is only about the last response, and the result is from both.
+      // The complaint is only about the last response. The result comes from both responses.
       const { objections } = acceptModelProposals(source, newAnswers);
       result = acceptModelProposals(source, answers);
       const areAllUsable = newAnswers.length > 0 && objections.length === 0;
@@ -89,10 +90,10 @@ export async function proposeWithModel(
   return { proposals, dropped, costUsd: sumOf([set.costUsd ?? 0, ...costs]) };
 }
 
-/** How a model is called for a set. `maxCostUsd`: of all its calls, without their input. */
+/** How a model is called for a set. `maxCostUsd`: the limit for all its calls, without their input. */
 type ModelSessionOptions = { access: ModelAccess; maxCostUsd: number; mustHavePrice: boolean };
 
-/** A session of the gateway that counts each call as it ends: its cost, null if unknown, and its failure, if it has one. */
+/** A session of the gateway that counts each call when it ends. It records the cost, null if unknown, and the failure, if there is one. */
 function openModelSession(
   ctx: Context,
   set: ProposalSetRow,
@@ -124,13 +125,13 @@ function openModelSession(
   return { gatewaySession, costs, failures, close };
 }
 
-/** What a set may still cost, in USD: by its own limit, and by the budget of the organization. */
+/** How much a set may still cost, in USD, by its own limit and by the budget of the organization. */
 function leftUsdOf(ctx: Context, { orgId, request, costUsd }: ProposalSetRow, budget: MonthBudget | null): number {
   const leftOfSet = (request.maxUsd ?? defaultMaxUsd) - (costUsd ?? 0);
   return budget === null ? leftOfSet : Math.min(leftOfSet, stateOf(ctx, orgId, budget).freeUsd);
 }
 
-/** Counts a call in its set and in the month of the organization. Of a call of unknown cost, both count the estimate. */
+/** Counts a call in its set and in the month of the organization. If its cost is unknown, both count the estimate. */
 function recordCost(
   ctx: Context,
   org: OrgId,

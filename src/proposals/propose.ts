@@ -7,23 +7,23 @@ import { contentStems, overlapOf } from "./phrases.ts";
 import type { DropReason, ProposalReason, ProposalResult, ProposalSource, TaskProposal } from "./proposal.ts";
 import { candidatesOfSkill } from "./skills.ts";
 
-/** Two tasks with this share of the words of the shorter one in common are the same. */
+/** Two tasks are the same if they share this part of the words of the shorter one. */
 const sameShare = 0.5;
 const maxPerPage = 2;
 /** Reasons whose source has many parts, such as an API description. */
 const fileReasons: ReadonlySet<ProposalReason> = new Set(["operation", "command", "tool", "skill"]);
 const maxPerFile = 8;
-/** Weak candidates are only proposed up to this number of proposals. */
+/** Weak candidates are proposed only until there are this many proposals. */
 const minProposals = 5;
 const maxPerTag: Record<string, number> = { onboard: 2, errors: 3, cleanup: 3 };
-/** Added to the score of a task whose title has all words of `primaryTask`, which is what most people do first. */
+/** Added to the score of a task whose title has all words of `primaryTask`, the task that most people do first. */
 const primaryScore = 8;
-/** The share of the words of `primaryTask` from which a task is the primary one. */
+/** A task is the primary one if it has at least this share of the words of `primaryTask`. */
 const minPrimaryShare = 0.5;
 
 /**
- * Proposes tasks by rules from what was read: actions that guides show, operations of an API, commands and tools. What most people do first
- * comes before all others. It needs English docs.
+ * Proposes tasks by rules from what was read: actions that guides show, operations of an API, commands and tools. The task that most people do first
+ * comes before all others. The docs must be in English.
  */
 export function proposeTasks(source: ProposalSource): ProposalResult {
   const counts = new Map<DropReason, number>();
@@ -42,7 +42,7 @@ export function proposeTasks(source: ProposalSource): ProposalResult {
   const sorted = candidates.toSorted((a, b) => b.score - a.score);
   for (const candidate of [...sorted.filter((each) => !isWeak(each)), ...sorted.filter(isWeak)]) {
     const { proposal } = candidate;
-    // A weak one that isn't needed is dropped for what makes it weak: it says too little without its page.
+    // A weak candidate that isn't needed is dropped because it says too little without its page.
     const isNeeded = !isWeak(candidate) || proposals.length < Math.min(minProposals, source.count);
     const reason = isNeeded ? objectionTo(proposal, proposals, source.count) : "needs_page";
     if (reason === null) proposals.push(proposal);
@@ -68,7 +68,7 @@ const isSame = (a: TaskProposal, b: TaskProposal): boolean => saysSame(a, b) && 
 
 /** Whether the titles of two tasks say the same. */
 export const saysSame = (a: TaskProposal, b: TaskProposal): boolean =>
-  // What operations of an API do is said in a few words, of which most are the same.
+  // A few words say what an operation of an API does, and most of these words are the same in other operations.
   a.why === "operation" && b.why === "operation"
     ? a.source.quote === b.source.quote
     : overlapOf(a.title, b.title) > sameShare;

@@ -1,12 +1,12 @@
-/** Shorter quotes prove little, in words. */
+/** Minimum words of a quote. Shorter quotes prove little. */
 const minWords = 5;
-/** Shortest part of a quote with parts left out, in words. */
+/** If words of a quote are left out, the minimum words of each part. */
 const minPartWords = 3;
 
 const linkAddress = /\]\([^)\s]*(?:\s+"[^"]*")?\)/g;
 const htmlTag = /<[^<>\n]{1,200}>/g;
 
-/** The words of a text in lower case with one blank between, without markup and addresses of links. */
+/** The words of a text in lower case, separated by one blank, without markup and addresses of links. */
 const essenceOf = (text: string): string =>
   (
     text
@@ -24,7 +24,7 @@ const countWords = (essence: string): number => essence.split(" ").filter((word)
 type QuoteMatch = { line: number } | { reason: "no_quote" | "quote_too_short" | "quote_not_on_page" };
 
 /**
- * Where a quote is on a page: the line of its first word, counted from 1, or why it isn't there. All of its words must be there in their order;
+ * Where a quote is on a page: the line of its first word, counted from 1, or why it isn't there. All of its words must be on the page in their order.
  * `…` stands for words that were left out.
  */
 export function findQuote(markdown: string, quote: string): QuoteMatch {

@@ -13,13 +13,13 @@ import { anyWordOf } from "./patterns.ts";
 import type { HelpText, ProposalPage, ProposalSource, SkillText } from "./proposal.ts";
 import type { ProposalRequest, SourceFile } from "./schema.ts";
 
-/** What is read for one set of proposals at most, and for how long. */
+/** How many pages and requests one set of proposals may need, and how long reading may take. */
 const limits = { pages: 40, requests: 250, wallClockMs: 180_000 };
-/** The tool whose results are a `ReadingOutput`. Not imported from the explorer, which the service doesn't load. */
+/** The tool whose results are a `ReadingOutput`. It is not imported from the explorer, because the service doesn't load the explorer. */
 const readingTool = "read_docs";
 const noHooks = { hide() {}, onEgress() {}, onWait() {}, onStart() {}, onEnd() {} };
 
-/** What was read, or why the docs can't be. */
+/** What was read, or why the docs can't be read. */
 export type Reading = Pick<ProposalSource, "pages" | "apiDescriptions" | "mcpServers"> | Refusal;
 type Refusal = { refusal: ReadingRefusal; url: string };
 
@@ -51,7 +51,7 @@ export async function readSource(
 
 type ReadingOrder = Pick<Task, "text" | "endGoal" | "startUrls" | "declaredChecks"> & { reading: ReadingTask };
 
-/** What a process of the explorer does for proposals, within its limits. */
+/** The order for a process of the explorer that works for proposals, within its limits. */
 function toOrder(
   ctx: Context,
   allow: readonly AllowRule[],
@@ -126,7 +126,7 @@ export function toSource(
   };
 }
 
-/** The front matter of a skill, as a page: agents only see that before they choose it. null: it has no description. */
+/** The front matter of a skill as a page, because agents see only the front matter before they choose the skill. null: it has no description. */
 function toSkillText({ name, text }: SourceFile): SkillText | null {
   const description = descriptionIn(text);
   if (description === "") return null;
@@ -143,7 +143,7 @@ const openings = /introduction|overview|getting started|v?\d+(?:\.\d+)+/;
 /** Words that say what a site is, not what it is about. */
 const genericWords = new RegExp(anyWordOf(kindsOfSites, openings), "gi");
 
-/** The name of a product: the part of the title of its docs that is also in their host, or else the first one; without a title, from the host. */
+/** The name of a product: the part of the docs' title that is also in their host, else the first part. Without a title, it comes from the host. */
 function productOf(docsUrl: string, title: string): string {
   const { hostname } = new URL(docsUrl);
   const parts = title

@@ -9,16 +9,19 @@ const skillItself = /(?:this|the|it|(?:this|the) skill)?/;
 const condition = /(?:when(?:ever)?|if|for|to)/;
 const person = /(?:the )?(?:user|someone|you|a developer|people|developers|users)/;
 const wish = /(?:wants?|needs?|asks?|would like|mentions?)/;
-/** How descriptions say when a skill is used, before they name the tasks: "Use this skill when the user wants to". */
+/** How a description says when to use a skill, before it names the tasks: "Use this skill when the user wants to". */
 const occasion = new RegExp(
   `${advice.source}\\s*${skillItself.source}\\s*${condition.source}\\s+(?:${person.source}\\s+${wish.source}\\s+(?:you\\s+)?)?(?:to\\s+)?`,
   "i",
 );
 
-/** Between the tasks of a sentence. */
+/** The separators of the tasks in a sentence. */
 const separator = anyOf(/[,;:]\s+(?:(?:or|and)\s+)?(?:to\s+)?/, /\s+(?:or|and)\s+(?:to\s+)?(?=[a-z]+\s)/);
 
-/** Candidates from the tasks that the description of a skill names. They show less than tasks of users, who don't know the words by which agents decide. */
+/**
+ * Candidates from the tasks that the description of a skill names. They show less than real tasks, because users don't know the words by which agents
+ * decide.
+ */
 export function candidatesOfSkill(source: ProposalSource, drop: Drop): Candidate[] {
   const { skill } = source;
   if (skill === null) return [];
@@ -38,7 +41,7 @@ export function candidatesOfSkill(source: ProposalSource, drop: Drop): Candidate
         const quote = sentence.trim().slice(0, 1000);
         const basis = { url: skill.page.url, line: lineOf(skill, clause), quote };
         const proposal = toProposal(phrase, source, { source: basis, why: "skill", text: sentence });
-        // Keeps the order of the tasks in their sentence.
+        // This keeps the order of the tasks in their sentence.
         const score = 3 - index / 1000;
         return [{ proposal, score }];
       }),
@@ -54,7 +57,7 @@ const clausesOf = (sentence: string): string[] =>
     .map((clause) => clause.replace(/[.!?]+$/, "").trim())
     .filter((clause) => clause !== "");
 
-/** The line of the file where a text begins; that of the description if the text is spread over several lines. */
+/** The line of the file where a text begins. If the text is spread over several lines, the line of the description. */
 function lineOf({ page }: SkillText, text: string): number {
   const lines = page.markdown.split("\n");
   const textIndex = lines.findIndex((line) => line.includes(text));

@@ -49,7 +49,7 @@ function toBriefSet(ctx: Context, org: OrgId, id: string) {
   };
 }
 
-/** The tool for keys that may change prompts. It creates none: `create_prompt` does. */
+/** The tool for keys that may change prompts. It creates no prompt itself: `create_prompt` does. */
 export const proposalTools = (ctx: Context): Tool[] => [
   tool({
     name: "propose_prompts",
