@@ -1,16 +1,16 @@
 type PollOptions = {
   /** Does what is due. Returns the delay until the next check, in milliseconds. */
   check: () => Promise<number>;
-  /** Called with errors of a check; the next one follows after `retryMs`. */
+  /** Called with errors of a check. After an error, the next check follows after `retryMs`. */
   onError: (error: unknown) => void;
   retryMs: number;
 };
 
-/** Checks for work repeatedly, one check at a time: immediately when woken, otherwise after the delay that the last check returned. */
+/** Checks for work repeatedly, one check at a time. It checks immediately when woken, otherwise after the delay that the last check returned. */
 export function createPoll({ check, onError, retryMs }: PollOptions) {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let current: Promise<void> | null = null;
-  /** Whether it was woken during a check, which may have missed the new work. */
+  /** Whether it was woken during a check. That check may have missed the new work. */
   let isWokenAgain = false;
   let isServing = false;
 

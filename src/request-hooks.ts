@@ -24,8 +24,8 @@ import { exchangePath } from "./trusts/routes.ts";
 import { wantsHtml } from "./web/responses.ts";
 
 /**
- * Admits a request before it is routed: gives it an ID, identifies the caller of the API, and refuses what no route could handle. Returns a
- * response to a request that is refused in the words of MCP. Throws `AppError`.
+ * Admits a request before it is routed: gives it an ID, identifies the caller of the API, and refuses what no route could handle. For an MCP request
+ * with another method than POST, it returns a response in MCP's own format. Throws `AppError`.
  */
 export function admitRequest({ ctx }: Service, request: Request, reply: Reply, authenticate: Authenticate) {
   reply.headers["x-request-id"] = trackRequest(request).id;
@@ -41,21 +41,21 @@ export function admitRequest({ ctx }: Service, request: Request, reply: Reply, a
     const caller = identifyCaller(request, authenticate);
     if (isReporter(caller) && !isReport(request, path)) throw onlyReports();
   }
-  // The router would pass null to the route in place of a parameter that can't be decoded.
+  // If a parameter can't be decoded, the router would pass null to the route.
   if (decodePercent(fullPath) === null) throw unknownUrl();
   if (!isApi) return undefined;
   refuseLargeBody(request, isUpload(request, path) ? maxSiteBytes : undefined);
   return request.method !== "POST" && isMcp(path) ? refuseMethod() : undefined;
 }
 
-/** An error as the AppError to respond with. Logs it if it was not expected. `code`: Elysia's. */
+/** Turns an error into the AppError to respond with. Logs it if it was not expected. `code`: Elysia's error code. */
 export function noteError({ ctx }: Service, request: Request, error: unknown, code: unknown): AppError {
   const failure = toAppError(error, ctx.disk.onError(error), code);
   if (failure.code === "internal") ctx.log.error({ req: findRequestState(request)?.id, err: error }, "request failed");
   return failure;
 }
 
-/** An error as a page for a browser, else as the error body of the API. */
+/** Responds to a failure with a page for a browser, or else with the error body of the API. */
 export async function respondToError({ ctx }: Service, request: Request, reply: Reply, failure: AppError) {
   if (wantsHtml(request) && !pathBelow(pathOf(request), ctx.config.basePath).startsWith("/api/")) {
     const { showError } = await import("./web/page-requests.tsx");
@@ -68,7 +68,7 @@ export async function respondToError({ ctx }: Service, request: Request, reply: 
 }
 
 /**
- * Counts a response, and logs it: reads that succeed or find nothing at debug, everything else at info. MCP tools log their changes
+ * Counts a response and logs it. Reads that succeed or find nothing are logged at debug, everything else at info. MCP tools log their changes
  * themselves. `route`: the path with the names of parameters.
  */
 export function recordResponse(
@@ -92,7 +92,7 @@ export function recordResponse(
   );
 }
 
-/** Write requests that timed out waiting for another process. `admitRequest` refuses them, because only errors that it throws become responses. */
+/** Write requests that timed out waiting for another process. `admitRequest` refuses them, because only its errors become responses. */
 const timedOut = new WeakSet<Request>();
 
 /**
@@ -108,7 +108,10 @@ export async function whenUnlocked(
   return next(request);
 }
 
-/** Refuses a request because too many others of its tenant are waiting, as `error` says. Rethrows any other error. The body is not read. */
+/**
+ * Refuses a request because too many other requests of its tenant are waiting. `error` says so. Rethrows any other error. The body of the request is
+ * not read.
+ */
 export function refuseWaiting(service: Service, request: Request, path: string, error: unknown): Response {
   if (!(error instanceof AppError)) throw error;
   const { id } = trackRequest(request);
@@ -132,7 +135,7 @@ export const mayWrite = (request: Request, path: string): boolean =>
 
 const isRead = ({ method }: Request): boolean => method === "GET";
 
-/** Needs no API key: the description of the API, and the exchange of an ID token, which is the credential. */
+/** Whether a path needs no API key: the description of the API, or the exchange of an ID token, where the token is the credential. */
 const isOpen = ({ method }: Request, path: string): boolean =>
   (method === "GET" && path === openApiPath) || (method === "POST" && path === exchangePath);
 
@@ -154,5 +157,5 @@ const isUpload = ({ method }: Request, path: string): boolean => method === "POS
 /** A path with a secret token at its end, such as `/shared/TOKEN`. */
 const tokenPath = /(\/(?:setup|invite|reset|shared|results|badges|account\/email)\/)[^/]+/;
 
-/** The path to log, without such a token. */
+/** The path to log, without the secret token. */
 const withoutToken = (path: string): string => (decodePercent(path) ?? path).replace(tokenPath, "$1[redacted]");

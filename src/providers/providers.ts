@@ -42,8 +42,8 @@ export const listProviders = ({ db }: Context, org: OrgId): Provider[] =>
   db.select().from(providers).where(eq(providers.orgId, org)).orderBy(desc(providers.id)).all().map(toProvider);
 
 /**
- * Why runs can't reach a URL, as far as that is known without looking up its name; null if they may. They can always read the docs of the
- * service itself: a rule with a `publicPort`, whichever it is, says that an address is its own.
+ * Why runs can't reach a URL, as far as this is known without looking up its name; null if they may. Runs can always read the docs of the service
+ * itself. A rule with a `publicPort`, whatever its value, says that an address is the service's own.
  */
 export const objectionToAddress = (ctx: Context, url: string): string | null =>
   objectionToUrl(url, [...ctx.allow(), { ...toAllowRule(ctx.baseUrl()), publicPort: 0 }]);
@@ -55,7 +55,7 @@ function getProviderRow({ db }: Context, org: OrgId, id: string): ProviderRow {
   return row;
 }
 
-/** `patch`: what changed. */
+/** `patch`: the changed fields. */
 function checkRow(ctx: Context, row: ProviderRow, patch: ProviderPatch = row): ProviderRow {
   const { docsUrl, productUrl } = row;
   for (const [field, url] of Object.entries({ docsUrl, productUrl })) if (url !== null) checkHttpUrl(field, url);

@@ -12,9 +12,9 @@ import type { FailureGroup, GroupRetry } from "./schema.ts";
 
 /** Failures count for this long. */
 const recentMs = 7 * 24 * 3600_000;
-/** The newest failures that are grouped, of runs and of deliveries each. */
+/** How many of the newest failures are grouped: this many runs, and this many deliveries. */
 const maxFailures = 10_000;
-/** Runs or deliveries that one request retries. */
+/** How many runs or deliveries one request retries. */
 const maxRetried = 100;
 
 type Failure = {
@@ -28,7 +28,7 @@ type Failure = {
   destinationId: string | null;
 };
 
-/** With the ID of a failed run, the idempotency key of its retry. */
+/** Followed by the ID of a failed run, this is the idempotency key of its retry. */
 const retryPrefix = "retry-";
 
 const statements = perConnection(({ $client }: Db) => ({
@@ -62,7 +62,7 @@ const listFailures = (ctx: Context): Failure[] => {
 
 const groupIdOf = ({ kind, cause, code }: Failure) => [kind, cause, code ?? "none"].join("-");
 
-/** What failed in the last week and was not retried, in all organizations, by cause, the largest group first. */
+/** What failed in the last week and was not retried, in all organizations. Grouped by cause, with the largest group first. */
 export function listFailureGroups(ctx: Context): FailureGroup[] {
   return [...Map.groupBy(listFailures(ctx), groupIdOf)]
     .flatMap(([id, failures]): FailureGroup[] => {
@@ -85,7 +85,7 @@ export function listFailureGroups(ctx: Context): FailureGroup[] {
     .sort((a, b) => b.failed - a.failed);
 }
 
-/** Retries the oldest of a group of failures, at most 100. `by`: who requests the runs. Throws not_found. */
+/** Retries the oldest failures of a group, at most 100. `by`: who requests the runs. Throws not_found. */
 export async function retryGroup(ctx: Context, id: string, by: EvalSource): Promise<GroupRetry> {
   const failures = listFailures(ctx)
     .filter((failure) => groupIdOf(failure) === id)
@@ -103,7 +103,7 @@ export async function retryGroup(ctx: Context, id: string, by: EvalSource): Prom
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
     }
-    // Requests are answered in between.
+    // This way, requests are answered between the retries.
     await turnOfOrg(ctx, org);
   }
   recordAudit(ctx, null, "queue.retried", { id, name: `${retried} of ${failures.length}` });

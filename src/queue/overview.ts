@@ -8,12 +8,12 @@ import type { Workers } from "../workers/workers.ts";
 import type { QueueOverview, QueuePause } from "./schema.ts";
 
 type JobCount = "waiting" | "delayed" | "paused" | "running" | "failing";
-/** Unfinished jobs by state. `failing`: those that failed before. `oldest`: ID of the oldest that waits; null: none does. */
+/** Unfinished jobs by state. `failing`: how many of them failed before. `oldest`: the ID of the oldest waiting job; null: none waits. */
 type JobCounts = Record<JobCount, number> & { oldest: string | null };
 /** The jobs of an organization or agent; `key` is its ID. */
 type JobGroup = { key: string } & JobCounts;
 
-/** Raw SQL, since it names the partial indexes of unfinished jobs: by itself, SQLite may read all jobs of a kind. `available_at` 0 means now. */
+/** Raw SQL, because it names the partial indexes of unfinished jobs. Otherwise SQLite may read all jobs of a kind. `available_at` 0 means now. */
 const statements = perConnection(({ $client }: Db) => {
   const indexes = { queued: "jobs_claim", held: "jobs_held", running: "jobs_running" };
   const ofStates = Object.entries(indexes).map(

@@ -8,10 +8,10 @@ import { splitVariance } from "../reports/judge-variance.ts";
 import { type RegradeRow, reportsOfRegrade } from "./regrade-row.ts";
 import type { Regrade } from "./schema.ts";
 
-/** Maximum number of the newest gradings for variance. */
+/** How many of the newest gradings the variance is computed from. */
 const maxSampled = 10_000;
 
-/** The effect of a regrade, without doing it. Sessions that can't be judged count as regraded. */
+/** The effect of a regrade, which isn't done. Sessions that can't be judged count as regraded. */
 export function planRegrade({ db }: Context, row: RegradeRow): RegradeRow {
   const firstEvent = and(
     eq(sessionEvents.runId, reports.runId),
@@ -22,7 +22,7 @@ export function planRegrade({ db }: Context, row: RegradeRow): RegradeRow {
     db.select({ n: count() }).from(reports).leftJoin(sessionEvents, firstEvent).where(where).get()?.n ?? 0;
   const withoutEvents = countReports(and(reportsOfRegrade(row), isNull(sessionEvents.seq)));
   const whereUnchanged = sql`json_extract(${reports.methodology}, '$.hash') = ${row.hash}`;
-  // With several repeats, a report with the requested grading may lack further ones.
+  // With several repeats, a report may have the requested grading but lack further repeats.
   const unchanged =
     row.repeats > 1
       ? 0
@@ -50,12 +50,12 @@ export function estimateRegrade(
     const price = priceOf({ ...usage, cacheWrittenForHour: 0, reasoning: 0 }, null, getModel(ctx, org, judge));
     return price === null ? null : Number((price * repeats * (total - processed)).toFixed(4));
   } catch {
-    // The key was removed meanwhile.
+    // The key was removed in the meantime.
     return null;
   }
 }
 
-/** How much its judge varies, and how much runs of one evaluation differ. */
+/** How much the judge of a regrade varies, and how much runs of one evaluation differ. */
 export function judgeVarianceOf(ctx: Context, row: RegradeRow): Regrade["variance"] {
   const isRepeated = row.judge !== null && row.repeats > 1;
   const rows = isRepeated ? listNewestScores(ctx, row) : [];

@@ -18,7 +18,7 @@ import {
 } from "./regrade-row.ts";
 import { type RegradeResult, regradeReport, storeUnderLease } from "./report-regrade.ts";
 
-/** The last processed report, and the number of results of each kind since the last save. */
+/** The last processed report, and for each kind how many results there were since progress was last saved. */
 type Progress = Record<RegradeResult, number> & { cursor: string };
 
 const progressFrom = (cursor: string): Progress => ({ cursor, graded: 0, unchanged: 0, withoutEvents: 0, failed: 0 });
@@ -27,7 +27,7 @@ const progressFrom = (cursor: string): Progress => ({ cursor, graded: 0, unchang
 const batchMs = 5_000;
 /** How often progress is saved. */
 const saveMs = 250;
-/** How long it works without yielding. */
+/** How long it works before it yields. */
 const workMs = 10;
 /** Number of reports to read at once. */
 const pageRows = 50;
@@ -77,7 +77,7 @@ async function regradeBatch(ctx: Context, lease: Lease, stop: AbortSignal): Prom
         progress = progressFrom(current.cursor);
         savedAt = performance.now();
       }
-      // Yields for as long as it worked; waiting for a judge is no work.
+      // It yields for as long as it worked. Waiting for a judge doesn't count as work.
       if (performance.now() - yieldedAt > workMs) {
         await Bun.sleep(regrade.judge === null ? performance.now() - yieldedAt : 0);
         yieldedAt = performance.now();
@@ -96,7 +96,7 @@ async function regradeBatch(ctx: Context, lease: Lease, stop: AbortSignal): Prom
   }
 }
 
-/** The methodology of a regrade. Throws a JobFailure if it is no longer the one that was requested. */
+/** The methodology of a regrade. Throws a JobFailure if the methodology changed since the request. */
 function methodologyOf(ctx: Context, { methodology: id, judge, hash }: RegradeRow): Methodology {
   const methodology = methodologiesOf(ctx).find((each) => each.id === id);
   if (methodology && gradingMethodologyOfRegrade(methodology, judge).hash === hash) return methodology;

@@ -11,15 +11,15 @@ import { budgetObjection, budgetsOfPrompt, stateOf } from "../runs/budgets.ts";
 import { recordSpending } from "../runs/paid-calls.ts";
 import { getRegradeRow, type RegradeRow, regradeIdOf } from "./regrade-row.ts";
 
-/** Upper bounds of a judge's input and output. */
+/** Upper bounds of the input and output of one judge call. */
 const maxUsage = { input: 130_000, output: 16_000, cached: 0, cacheWritten: 0, cacheWrittenForHour: 0, reasoning: 0 };
 
-/** Spent by attempts of this process, in USD. */
+/** What attempts of this process have spent, in USD. */
 const spentByAttempt = perContext(() => new Map<string, number>());
 
 /**
- * Records the cost of a judge's call immediately, whether or not the answer is usable. Of a call of unknown cost, the month counts
- * the estimate. Resolves when it is stored.
+ * Records the cost of a judge's call immediately, whether or not the answer is usable. If the cost is unknown, the month counts the estimate.
+ * Resolves when it is stored.
  */
 export function recordJudgeCost(
   ctx: Context,
@@ -49,8 +49,8 @@ export function recordJudgeCost(
 }
 
 /**
- * The remaining budget of the judge in USD, by the request and the monthly budgets of the prompt. A call of unknown cost counts as the most
- * expensive. Throws a JobFailure if nothing is left.
+ * How much the judge may still spend, in USD, by the request and by the monthly budgets of the prompt. A call of unknown cost counts as the most
+ * expensive one. Throws a JobFailure if nothing is left.
  */
 export function getJudgeBudget(
   ctx: Context,

@@ -48,7 +48,7 @@ export function toRegradeRow(ctx: Context, org: OrgId, input: RegradeRequest): R
   return { ...row, total: db.select({ n: count() }).from(reports).where(reportsOfRegrade(row)).get()?.n ?? 0 };
 }
 
-/** Throws bad_request for a judge without a limit that can be enforced, and for settings of a judge without one. */
+/** Throws bad_request for a judge without an enforceable limit, and for judge settings without a judge. */
 function checkJudge(
   ctx: Context,
   org: OrgId,
@@ -66,7 +66,7 @@ function checkJudge(
     );
 }
 
-/** Two regrades with the same judge and sessions would both pay for them. Throws conflict. */
+/** Throws conflict if another regrade has the same judge and some of the same sessions, because both would pay for them. */
 export function checkNoOverlap({ db }: Context, row: RegradeRow): void {
   if (row.judge === null) return;
   const { orgId, promptId, since, until, completedAt, hash } = regrades;

@@ -28,7 +28,10 @@ export const regradeJobOf = ({ id, orgId, batch }: RegradeRow): NewJob => ({
 /** The ID of the regrade that a job serves. */
 export const regradeIdOf = ({ subject }: { subject: string }): string => subject.split("/")[0]!;
 
-/** The methodology of the gradings that a regrade makes, for judged sessions or, without a judge, for those that no model judged. */
+/**
+ * The methodology of the gradings that a regrade makes. With a judge, it is the one for judged sessions. Without a judge, it is the one for sessions
+ * that no model judged.
+ */
 export const gradingMethodologyOfRegrade = (methodology: Methodology, judge: string | null) =>
   gradingMethodologyOf(methodology, judge === null ? null : { model: judge, rubric: rubricHash });
 

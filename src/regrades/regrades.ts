@@ -16,7 +16,7 @@ import type { Regrade, RegradeRequest } from "./schema.ts";
 
 // A regrade grades stored sessions again: with another methodology, with another judge, or repeatedly with the same one.
 
-/** Accepts a regrade within a transaction; with `dryRun`, only returns what it would do. Throws bad_request, not_found, conflict. */
+/** Accepts a regrade within a transaction. With `dryRun`, it only returns what the regrade would do. Throws bad_request, not_found, conflict. */
 function acceptRegrade(ctx: Context, tx: Tx, org: OrgId, input: RegradeRequest): Regrade {
   const row = toRegradeRow(ctx, org, input);
   if (input.dryRun) return toRegrade(ctx, planRegrade(ctx, row), "planned");
@@ -92,7 +92,7 @@ function toRegrade(ctx: Context, row: RegradeRow, status: Regrade["status"] = ro
   const { id, orgId, promptId, methodology, judge, repeats, maxUsd, failureCause, failureDetail } = row;
   const { total, graded, unchanged, withoutEvents, failed, unpriced, createdAt, completedAt } = row;
   const isPlanned = status === "planned";
-  // A plan counts those that are still to be judged as graded.
+  // A plan counts the sessions that are still to be judged as graded.
   const processed = unchanged + withoutEvents + (isPlanned ? 0 : graded + failed);
   const request = { promptId, methodology, judge, repeats, maxUsd };
   const counts = { total, graded, unchanged, withoutEvents, failed, unpriced };

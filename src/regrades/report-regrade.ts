@@ -71,7 +71,7 @@ async function regradeByJudge(
   for (const repeat of missing) {
     const judging = await judgeSession(ctx, item, id);
     const grade = await gradeSession(ctx, id, judging, methodology);
-    // Without a usable answer, there is a judge, but no confidence.
+    // Without a usable answer, the grade has a judge but no confidence.
     const hasUsableAnswer = typeof grade?.judge?.confidence === "number";
     if (!hasUsableAnswer) return { result: "failed" };
     await storeUnderLease(ctx, lease, (tx) => addGrading(ctx, tx, report.id, { grade, repeat, judging }));
@@ -85,7 +85,7 @@ function showExisting(ctx: Context, report: ReportRow, hash: string): RegradeOut
   return { result: "graded", write: (tx) => showGradingAgain(ctx, tx, report.id, hash) };
 }
 
-/** Stores something if the lease is still valid, else throws. */
+/** Stores something if the lease is still valid, and throws otherwise. */
 export async function storeUnderLease(ctx: Context, lease: Lease, work: (tx: Tx) => void): Promise<void> {
   const isHeld = await ctx.commit((tx) => {
     if (!isLeaseHeld(ctx, lease)) return false;
@@ -95,7 +95,7 @@ export async function storeUnderLease(ctx: Context, lease: Lease, work: (tx: Tx)
   if (!isHeld) throw new Error("The job is no longer held by this process.");
 }
 
-/** The events of a new judgment. Throws if nothing is left of the budget, or if the costs could not be stored. */
+/** The events of a new judgment. Throws if the budget is spent, or if the costs could not be stored. */
 async function judgeSession(
   ctx: Context,
   { run, regrade, judge, lastEvent, lease, stop }: RegradeItem & { judge: string; lastEvent: SessionEvent },
@@ -105,7 +105,7 @@ async function judgeSession(
   const costs: Promise<void>[] = [];
   const onModelCall: Rejudging["onModelCall"] = (usage) => {
     const countedCost = recordJudgeCost(ctx, lease, regrade, run.id, usage);
-    // Thrown below, once the judge is done.
+    // The error is thrown below, once the judge is done.
     countedCost.catch(() => {});
     costs.push(countedCost);
   };
@@ -117,7 +117,10 @@ async function judgeSession(
   }
 }
 
-/** null: events from an import can't be read. `judging`: the events of a judge in place of the stored ones; null: those. */
+/**
+ * `judging`: the events of a judge that replace the stored ones; null: the stored events count. Returns null if the events can't be read, which can
+ * happen after an import.
+ */
 async function gradeSession(
   ctx: Context,
   session: SessionId,
