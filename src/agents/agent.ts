@@ -80,7 +80,7 @@ export type Artifact = { name: string; bytes: number; data?: string; missing?: s
  */
 type Phase = { phase?: "survey" };
 
-/** `subagent`: ID of the call with which the agent started the subagent that did this; absent: the agent itself did. */
+/** `subagent`: ID of the call with which the agent started the subagent that reports this event; absent: the agent itself reports it. */
 type Author = { subagent?: string };
 
 /**
@@ -141,18 +141,18 @@ type EventFields =
       inputTokens: number;
       outputTokens: number;
       cachedTokens?: number;
-      /** Input tokens that were written to the provider's cache, and how many of them to be kept for an hour; absent: none. */
+      /** Input tokens that were written to the provider's cache, and how many of them are kept for an hour; absent: none. */
       cacheWrittenTokens?: number;
       cacheWrittenForHourTokens?: number;
       reasoningTokens?: number;
       /** null: unknown. */
       costUsd: number | null;
       /**
-       * What counts towards limits instead if the response was cut or did not report its usage: what was reported until then, else tokens by
-       * the lengths of request and response.
+       * What counts towards limits if the response was cut or did not report its usage: the usage reported until then or, without any, tokens
+       * estimated from the lengths of request and response.
        */
       estimate?: { inputTokens: number; outputTokens: number; costUsd: number | null };
-      /** The attempt of the run that paid for the call, if it differs from the session's, as when a session is judged again. */
+      /** The attempt of the run that paid for the call, if it isn't the session's own. This happens when a session is judged again. */
       paidBy?: number;
     }
   | { type: "error"; where: string; message: string; url: string | null; retryable: boolean }
@@ -177,7 +177,7 @@ export type EgressSocket = { path: string; token: string };
  */
 export type Workspace = { path: string; holder: number | null };
 
-/** What commands run in. In `folder`, which the service removes after the run, the agent opens a relay to the egress proxy. */
+/** The sandbox for commands. The agent opens a relay to the egress proxy in `folder`. The service removes that folder after the run. */
 export type SandboxResources = {
   workspace: Workspace;
   folder: string;
@@ -188,7 +188,7 @@ export type SandboxResources = {
   skillsArchive: string | null;
   /** Path of the login file of the agent. */
   login: string | null;
-  /** Network access while the workspace is set up, and of checks with secrets; its requests are no part of the session. null: neither. */
+  /** Network access of the workspace's setup, and of checks with secrets. Its requests are no part of the session. null: they have none. */
   setupEgress: EgressSocket | null;
 };
 
@@ -207,7 +207,7 @@ export type AgentResources = {
 export type AgentContext = {
   signal: AbortSignal;
   now: () => number;
-  /** Start of the run; once an agent with a model has begun to work, when it did. The time limit of the run counts from here. */
+  /** The time limit of the run counts from here: the start of the run or, once an agent with a model has begun to work, the time when it began. */
   startedAt: number;
   /** Private addresses that the run may reach. */
   allow: readonly AllowRule[];
@@ -215,7 +215,9 @@ export type AgentContext = {
   resources: AgentResources | null;
   /** Secrets for the success checks of the task, which nothing else of a session may see. Absent: there are none. */
   checkSecrets?: CheckSecrets;
-  /** The network access of the agent itself, as tunnels to any host at an address that the run may reach. Absent: its process connects itself. */
+  /**
+   * The network access of the agent itself: tunnels to any host at an address that the run may reach. Absent: its process connects without a proxy.
+   */
   egress?: EgressSocket;
   /** Opens `egress` for an agent in a process of its own, which has no network. */
   openEgress?: () => Promise<EgressSocket & { close(): void }>;
@@ -305,7 +307,7 @@ export function toAgentFailure(
 export const isDiskFull = (error: unknown): boolean =>
   /^(ENOSPC|EDQUOT)$/.test(String((error as { code?: unknown })?.code));
 
-/** Runs a step whose failure says nothing about the target: it becomes a retryable AgentFailure that begins with `problem`. */
+/** Runs a step whose failure says nothing about the target. Its failure becomes a retryable AgentFailure that begins with `problem`. */
 export async function runInfrastructureStep<T>(
   code: FailedCode,
   problem: string,

@@ -45,7 +45,7 @@ export const inProcessAgents = (env: Env): Record<string, Agent> => ({
   ),
 });
 
-/** What processes of this executable get of its environment: the program path and the operator's trusted certificates. */
+/** The part of this executable's environment that its processes get: the program path and the operator's trusted certificates. */
 export const passedEnvOf = (env: Env): Record<string, string> =>
   Object.fromEntries(
     ["PATH", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"].flatMap((name) =>
@@ -55,22 +55,24 @@ export const passedEnvOf = (env: Env): Record<string, string> =>
 
 export type AgentStandby = ReturnType<typeof createAgentStandby>;
 
-/** What is opened for runs before they start: the socket of the network proxy, which all of them share, and the folders of one run. */
+/** Opens what runs need before they start: the socket of the network proxy, which all runs share, and the folders of one run. */
 type RunFiles = { openSocket: () => Promise<string>; openFolders: () => Promise<string[]> };
 
-/** `programs`: what the process starts in further sandboxes; null if it starts none. `executable`: the state of this executable's file. */
+/**
+ * `programs`: the programs that the process starts in further sandboxes; null if it starts none. `executable`: the state of this executable's file.
+ */
 type ProcessNeeds = ProcessAccess & { programs: ProgramFiles | null; executable: string[] };
 
 const findExecutable = () => stateOf([ownExecutable()]);
 
-/** One process is kept waiting for this many concurrent runs. */
+/** For this many concurrent runs, one process is kept waiting. */
 const runsPerStandby = 3;
 
-/** Starts the processes of agents, in sandboxes where that is possible. `env`: the service's environment, from which they get what they need. */
+/** Starts the processes of agents, in sandboxes where possible. `env`: the service's environment, from which the processes get what they need. */
 export function createAgentStandby(env: Env) {
   const passedEnv = {
     ...passedEnvOf(env),
-    // Not the path of a file: the processes have another working directory and don't see the data directory.
+    // The content, not the path: the processes have another working directory and don't see the data directory.
     ...(env.EVALD_AGENTS && { EVALD_AGENTS: JSON.stringify(readAgentEntries(env)) }),
   };
   const createCommandFinder = (kind: "rules" | "model") => {
@@ -96,7 +98,7 @@ export function createAgentStandby(env: Env) {
       const programs = kind === "rules" ? null : listPrograms();
       return standbys[kind].take({ ...access, programs, executable: findExecutable() });
     },
-    /** Keeps processes waiting for the next runs, of which `concurrency` run at once. */
+    /** Keeps processes waiting for the next runs. `concurrency`: how many runs can be in progress at once. */
     start({ openSocket, openFolders }: RunFiles, concurrency: number) {
       const size = Math.max(1, Math.floor(concurrency / runsPerStandby));
       // Every run without a model needs the same.
@@ -104,7 +106,7 @@ export function createAgentStandby(env: Env) {
         const sockets = [await openSocket()];
         return { sockets, folders: [], programs: null, executable: findExecutable() };
       });
-      // Whether runs with a model have a workspace, and which sockets they need, is known from the last one. Each run has folders of its own.
+      // The last run shows whether runs with a model have a workspace, and which sockets they need. Each run has folders of its own.
       standbys.model.start(size, async (lastNeeds) => {
         if (!lastNeeds) return null;
         return {
@@ -130,7 +132,10 @@ export const createChildAgents = (env: Env, { take }: AgentStandby): Record<stri
     ]),
   );
 
-/** Loads the code of agents with or without a model, in a process that waits for an order. An order that arrives early doesn't wait for the rehearsal. */
+/**
+ * Loads the code of agents with or without a model, in a process that waits for an order. The rehearsal runs beside it, so an order that arrives
+ * early doesn't wait for it.
+ */
 export async function loadAgents(kind: "rules" | "model"): Promise<void> {
   if (kind === "rules") return void (await import("./explorer/explorer.ts"));
   const [{ rehearseStart }] = await Promise.all([
@@ -138,7 +143,7 @@ export async function loadAgents(kind: "rules" | "model"): Promise<void> {
     import("./coding/session.ts"),
     import("./llm/llm.ts"),
   ]);
-  // A run that needs what doesn't work here says why.
+  // If something doesn't work here, a run that needs it reports why.
   rehearseStart().catch(() => {});
 }
 

@@ -5,8 +5,8 @@ import type { Page } from "./page.ts";
 export type Basis = { url: string; quote: string };
 
 /**
- * For the milestone of a page that was read: whether it still has the text that the task rests on; empty if it rests on another page, or on none.
- * A title in front matter isn't in the Markdown.
+ * A field for the milestone of a page that was read: whether the page still has the text that the task rests on. Empty if the task rests on another
+ * page, or on none. The title is searched too, because a title in front matter isn't in the Markdown.
  */
 export function basisIn(basis: Basis | undefined, { url, title, markdown }: Page): { basis?: "kept" | "changed" } {
   if (basis === undefined || pageKey(basis.url) !== pageKey(url)) return {};

@@ -1,7 +1,10 @@
 import { ownMember, redactSecrets } from "../schema.ts";
 import type { DeclaredCheck } from "./task.ts";
 
-/** `hosts`: the only ones that may get it, each as in a URL, such as `api.acme.example` or `localhost:8080`; null: that of each check. */
+/**
+ * `hosts`: the only hosts that may get the secret, each as in a URL, such as `api.acme.example` or `localhost:8080`; null: the host of each check
+ * may.
+ */
 type CheckSecret = { value: string; hosts: readonly string[] | null };
 
 /** Secrets by name. */
@@ -35,8 +38,8 @@ export const permitsHost = (hosts: readonly string[] | null, host: string): bool
   hosts === null || hosts.includes(host);
 
 /**
- * A check with its secrets filled in: encoded in the query of its URL, and in a body by its content type. In a command, a secret with hosts stays a
- * reference, which `fillHeaders` fills in on the way to one of them.
+ * A check with its secrets filled in. In the query of its URL they are percent-encoded, and in a body they are encoded by its content type. In a
+ * command, a secret with hosts stays a reference. `fillHeaders` fills it in on the way to one of these hosts.
  */
 export function fillSecrets<Check extends DeclaredCheck>(
   check: Check,
@@ -54,7 +57,7 @@ export function fillSecrets<Check extends DeclaredCheck>(
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, fill(text)]));
   return {
     ...check,
-    // Never in the host, which would tell the secret to others.
+    // A secret is never filled into the host, because resolving the host would tell it to others.
     ...(url !== undefined && { url: url.replace(/\?[^#]*/, (query) => fill(query, encodeURIComponent)) }),
     ...(headers && { headers: fillAll(headers) }),
     ...(body !== undefined && { body: fill(body, encodingOfBody(headers)) }),
@@ -62,7 +65,7 @@ export function fillSecrets<Check extends DeclaredCheck>(
   };
 }
 
-/** `host`: that of the check; null: it is a command. */
+/** `host`: the host of the check; null: the check is a command. */
 function findProblem(names: string[], secrets: CheckSecrets, host: string | null): SecretProblem | null {
   for (const name of names) {
     const secret = ownMember(secrets, name);
@@ -75,7 +78,7 @@ function findProblem(names: string[], secrets: CheckSecrets, host: string | null
 /** A value of an Authorization header that is encoded. */
 const basicCredentials = /^(basic\s+)([A-Za-z0-9+/]+=*)$/i;
 
-/** The headers of a request with the secrets that are bound to its host. `fillSecrets` has filled in those that any host may get. */
+/** The headers of a request with the secrets that are bound to its host. `fillSecrets` has already filled in the secrets that any host may get. */
 export function fillHeaders<Headers extends Record<string, unknown>>(
   headers: Headers,
   host: string,

@@ -9,7 +9,7 @@ export type ChildInput = {
   context: Omit<AgentContext, "signal" | "now" | "startedAt" | "openEgress">;
 };
 
-/** The lines that the process writes: its events, or in place of `end` the reason why the run failed. */
+/** The lines that the process writes: its events or, if the run failed, the reason in place of `end`. */
 export type ChildOutput = AgentEvent | FailureLine;
 type FailureLine = { type: "failure"; code: FailedCode; detail: string } & FailureOptions;
 
@@ -49,7 +49,10 @@ export async function runChildAgent(
   await Promise.race([runAgent(), rejectAtEnd(service)]);
 }
 
-/** Goes on evenly from a time, in epoch ms, when the system clock is set: the time limits of a run are durations. */
+/**
+ * Returns a clock that starts at a time in epoch ms and goes on evenly even if the system clock is set, because the time limits of a run are
+ * durations.
+ */
 function createSteadyClock(fromMs: number): () => number {
   const since = performance.now();
   return () => Math.round(fromMs + performance.now() - since);

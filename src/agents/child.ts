@@ -30,7 +30,7 @@ const maxEvents = 100_000;
 /** Lines read before yielding to the event loop, so a fast process does not block the service. */
 const linesAtOnce = 100;
 const watchMs = 500;
-/** Time after which the next process starts, even if this one has not reported an event. */
+/** Time after which the next process starts, even if this process has not reported an event. */
 const maxSlotMs = 1_000;
 /** Maximum CPU time without an event. Otherwise, a page designed to be slow to parse could occupy a slot until the timeout. */
 const maxSilentCpuMs = 30_000;
@@ -43,9 +43,9 @@ type ChildOptions = {
 };
 
 /**
- * Twice as many processes start at once as there are processors, in the order of the requests. All at once, each would start as late as
- * the last one. One per processor would get less than half of the CPU time beside the service and many sessions in progress, because Linux
- * divides it by process.
+ * How many processes start at once, in the order of the requests: twice as many as there are processors. If all started at once, each would start as
+ * late as the last one. With one per processor, each would get less than half of the CPU time, because Linux divides it among all processes: the
+ * service and many sessions in progress need some, too.
  */
 const startSlots = createSlots(2 * availableParallelism());
 
@@ -68,7 +68,7 @@ export function createChildAgent(
       let egress: (EgressSocket & { close(): void }) | undefined;
       const endSession = beginSession();
       let child: AgentProcess | undefined;
-      // A new run has normal priority at first, so that it does not wait for those in progress.
+      // A new run has normal priority at first, so that it does not wait for runs in progress.
       const lowerPriority = firstCall(() => child?.lowerPriority());
       const { kind } = agent.describe();
       const timers = [
@@ -103,7 +103,7 @@ export function createChildAgent(
   };
 }
 
-/** The sockets and folders that the process of a run may use. Sockets in these folders need no entry of their own. */
+/** The sockets and folders that the process of a run may use. Sockets in these folders need no entries in `sockets`. */
 function accessOf(egress: EgressSocket | null, resources: AgentResources | null): ProcessAccess {
   const sandbox = resources && "workspace" in resources.sandbox ? resources.sandbox : null;
   const sockets = [egress?.path ?? [], resources?.model.socketPath ?? [], sandbox?.egress.path ?? []].flat();

@@ -23,7 +23,7 @@ const cacheMs = 1_000;
 
 const choicesByAgents = new WeakMap<Record<string, Agent>, { choices: AgentChoice[]; at: number }>();
 
-/** All agents, the default first. They are looked up once a second, because coding agents are installed and updated while the service runs. */
+/** All agents, the default first. The list is made again once a second, because coding agents are installed and updated while the service runs. */
 export function listAgentChoices(agents: Record<string, Agent>): AgentChoice[] {
   let latest = choicesByAgents.get(agents);
   if (!latest || performance.now() - latest.at > cacheMs) {

@@ -40,7 +40,7 @@ type State = {
   open: OpenBlock | null;
   /** Open elements whose text isn't copied: line numbers and buttons. */
   silentDepth: number;
-  /** The surrounding elements, outermost first: the language that each or one around it names, and their classes. */
+  /** The surrounding elements, outermost first. `language`: the language that the element or one around it names. */
   wrappers: { language: string | null; classes: string }[];
 };
 
@@ -72,7 +72,7 @@ const elementHandlers: Record<string, (state: State, element: Element) => void> 
   code(state, element) {
     if (keepsLines.test(element.getAttribute("style") ?? "")) startBlock(state, element);
     const language = languageOf(element, "block");
-    // A block may hold the same sample in several languages, of which readers see one.
+    // A block may hold the same sample in several languages. Readers see only one of them at a time.
     if (state.open && language !== null && state.open.code.trim() !== "") {
       const { isWrong, tagName } = state.open;
       endBlock(state);
@@ -100,13 +100,13 @@ const elementHandlers: Record<string, (state: State, element: Element) => void> 
   },
 };
 
-/** Numbers at the end of a line of AsciiDoc, after the mark of a comment in which its source may have them. */
+/** Numbers at the end of a line of AsciiDoc, after the comment mark that its source may have before them. */
 const callouts = /(?<![ \t])[ \t]*(?:(?:\/\/|#|--|;;)[ \t]*)?(?:\(\d{1,2}\)[ \t]*){1,9}$/gm;
 
 /** Code of AsciiDoc without the numbers that the text below it explains. */
 export const withoutCallouts = (code: string): string => code.replace(callouts, "");
 
-/** What class names may have in place of a language. */
+/** Values in class names that look like a language, but aren't one. */
 const noLanguage = /^(?:text-wrap|default|wrapper|container|notranslate|none)$/;
 
 /** `language-js`, `lang-js`, `highlight-source-js`, `sourceCode js`, `brush: js`, `mw-highlight-lang-js`, `data-lang="js"`; of a block itself, also `js`. */

@@ -11,8 +11,8 @@ const sampleMs = 1_000;
 const minShortage = { share: 0.5, waitedMs: 5_000 };
 
 /**
- * Measures the CPU time of this process and those below it, from now until it is stopped. Threads are read once a second from
- * `/proc/PID/task/TID/schedstat` (run time and wait time in ns); what one did after the last time is not counted.
+ * Measures the CPU time of this process and the processes below it, from now until it is stopped. Threads are read once a second from
+ * `/proc/PID/task/TID/schedstat` (run time and wait time in ns). What a thread did after it was last read is not counted.
  */
 export function startCpuMeter() {
   /** The last times of each thread, by process and thread, in ns. */

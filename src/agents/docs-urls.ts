@@ -1,12 +1,12 @@
-/** `shared`: docs and product are on the same host, and the URL alone doesn't tell which one it belongs to. */
+/** `shared`: docs and product are on the same host, and the URL alone doesn't tell whether it belongs to the docs or the product. */
 export type UrlGroup = "docs" | "product" | "shared" | "other";
 
 /** The folder of a path: "/docs/" for "/docs/index.html". */
 const folderOf = ({ pathname }: URL) => pathname.replace(/[^/]*$/, "");
 
 /**
- * Tells which URLs belong to the docs and which to the product. If docs and product share a host, URLs below the product URL belong to the
- * product. If no product is known, every host that isn't one of the docs belongs to it.
+ * Tells which URLs belong to the docs and which to the product. If docs and product share a host, URLs below the product URL belong to the product.
+ * If no product is known, every host that isn't a docs host belongs to the product.
  */
 export function createUrlClassifier(starts: string[], product: string | null) {
   const docs = starts.flatMap((start) => URL.parse(start) ?? []);

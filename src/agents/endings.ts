@@ -6,11 +6,11 @@ export type Retry = "never" | "fault" | "attempt";
 type EndingRule = {
   /** What happened. The table in docs/agents.md shows it. */
   meaning: string;
-  /** The outcome of the session if it is graded, unless success checks decide; `claimed`: what the agent itself says. null: it is never graded. */
+  /** The outcome of the session if it is graded and success checks don't decide. `claimed`: what the agent itself says. null: it is never graded. */
   outcome: "claimed" | "goal_not_met" | null;
   /**
-   * The failure of the run if it is not graded, unless its code is known more precisely. null: it is always graded. With an `outcome` too, it is
-   * graded only after a tool call.
+   * The failure of the run if the session is not graded. Its code is used unless a more precise one is known. null: the session is always graded. If
+   * there is an `outcome` too, the session is graded only after a tool call.
    */
   failure: { code: FailedCode; retry: Retry } | null;
 };

@@ -1,4 +1,4 @@
-/** An error page has a heading, and maybe one of its site. */
+/** An error page has one heading, and its site may add another one. */
 const maxErrorHeadings = 2;
 const maxErrorChars = 3000;
 /** Titles or first headings of error pages in common languages. */
@@ -27,7 +27,7 @@ type PageContent = {
 /** Whether a page says that there is no page at its URL, by its title or its only headings. */
 export function isErrorPage({ title, markdown, headings, samples }: PageContent): boolean {
   if (samples.length > 0 || markdown.length > maxErrorChars) return false;
-  // A page with other sections is about errors.
+  // A page with more sections is a page about errors.
   const heading = headings.length <= maxErrorHeadings ? (headings[0]?.text ?? "") : "";
   // Sites put their name behind the title.
   const [ownTitle = ""] = title.slice(0, 200).split(/\s[|·–—-]\s/);
@@ -35,8 +35,8 @@ export function isErrorPage({ title, markdown, headings, samples }: PageContent)
 }
 
 /**
- * The problem of an error page with a success status. Some hosts send it because agents don't read the text of a 404: it suggests other pages,
- * and asks not to be listed.
+ * The problem of an error page with a success status. Some hosts send a helpful one on purpose, because agents don't read the text of a 404. Such a
+ * page suggests other pages, and asks not to be listed.
  */
 export const problemOfErrorPage = ({ isUnlisted, markdown }: PageContent): "missing" | "soft_404" =>
   isUnlisted && markdown.includes("](") ? "missing" : "soft_404";

@@ -1,7 +1,7 @@
 /** Maximum characters of a tool's input or output in JSON, because a hostile page or folder can be of any size. */
 const maxEventChars = 120_000;
 
-/** The fields of an event, bounded: if too large, with shortened texts, or else as a single text. */
+/** The fields of an event in a limited size. If they are too large, their texts are shortened. If that isn't enough, all of them become one text. */
 export function boundFields(fields: Record<string, unknown>): Record<string, unknown> {
   const json = JSON.stringify(fields);
   if (json.length <= maxEventChars) return fields;

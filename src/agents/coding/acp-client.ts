@@ -41,8 +41,8 @@ export type ClientMethods = {
 export const createClientMethods = (start: ClientMethods["start"]): ClientMethods => ({ start, terminals: new Map() });
 
 /**
- * Runs a command on a file to its end. Throws a RequestError with what it printed to stderr if it fails. Agents know by its text, the one that the
- * protocol's SDKs use, that a file doesn't exist yet.
+ * Runs a command on a file to its end. If it fails, throws a RequestError with what it printed to stderr. The text for a missing file is the one that
+ * the protocol's SDKs use, because agents recognize it.
  */
 async function run({ start }: ClientMethods, argv: string[], stdin = ""): Promise<string> {
   const process = start({ argv });
@@ -51,7 +51,7 @@ async function run({ start }: ClientMethods, argv: string[], stdin = ""): Promis
     process.stdin.write(stdin);
     await process.stdin.end();
   } catch {
-    // It ended before it read.
+    // The command ended before it had read its input.
   }
   const { exitCode } = await process.ended;
   const [stdout, stderr] = await outputs;

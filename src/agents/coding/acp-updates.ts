@@ -49,7 +49,7 @@ export const createUpdateState = (readTerminal: UpdateState["readTerminal"]): Up
   readTerminal,
 });
 
-/** Updates that say nothing about the session. */
+/** Updates from which nothing about the session can be learned. */
 const updatesWithoutNews = /^(user_message_chunk|notice|compaction_\w+|\w+_(mode_)?update)$/;
 
 /** Turns a session update into events. Messages come in pieces, and calls in several updates. */
@@ -124,7 +124,7 @@ function endPartial(state: UpdateState): AgentEvent[] {
 
 const planMarks: Record<string, string> = { completed: "x", in_progress: "-" };
 
-/** The plan of an agent, as the list that it is. Agents send the whole plan each time. */
+/** The plan of an agent. Agents send the whole plan each time. */
 function parsePlan({ entries }: Fields, state: UpdateState): AgentEvent[] {
   const lines = list(entries).map(object);
   const plan = lines.map(({ content, status }) => `- [${planMarks[text(status)] ?? " "}] ${text(content)}`).join("\n");

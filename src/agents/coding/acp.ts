@@ -116,7 +116,7 @@ export async function converse(
     for (const kind of state.unknown) reporter.unknownKinds.add(kind);
     return outcome ?? unfinishedResult;
   } catch (error) {
-    // A connection that ends during a request fails it; how the process exited is the better reason.
+    // A connection that ends during a request makes it fail. How the process exited is the better reason.
     await lastReport;
     if (error instanceof AgentFailure) throw error;
     if (!(error instanceof RequestError)) return unfinishedResult;
@@ -133,7 +133,7 @@ export async function converse(
 type ClientApp = ReturnType<typeof client>;
 type Reporting = { state: UpdateState; reportAll: (events: AgentEvent[]) => void };
 
-/** Offers files and terminals. What the agent does with them outside of its own calls is reported as a call. */
+/** Offers files and terminals. If the agent uses them outside of its own calls, that is reported as a call. */
 function offerClientMethods(app: ClientApp, clientMethods: ClientMethods, { state, reportAll }: Reporting): void {
   let lastId = 0;
   /** Reports a call, and its result when that is known. */
@@ -206,7 +206,7 @@ async function sendPrompt(agent: ClientContext, task: Task, { clientMethods }: P
   const { sessionId } = session;
   const { availableModes = [], currentModeId } = session.modes ?? {};
   const [mode] = freeModes.flatMap((pattern) => availableModes.filter(({ id, name }) => pattern.test(`${id} ${name}`)));
-  // Without the mode, it asks for permission and gets it.
+  // Without this mode, the agent asks for permission, and gets it.
   if (mode && mode.id !== currentModeId && task.agentOptions?.permissions !== "ask")
     await agent.request(methods.agent.session.setMode, { sessionId, modeId: mode.id }).catch(() => {});
   const { stopReason } = await agent.request(methods.agent.session.prompt, {

@@ -50,7 +50,7 @@ export type ProgramResult = StreamResult & {
 
 /** How long to wait for the agent's next model call, which contains the complete result. */
 const nextCallMs = 2_000;
-/** Silence after which an agent counts as ended although it still runs: after its answer, and after an error. */
+/** An agent that still runs counts as ended after this silence: one after its answer, the other after an error. */
 const silenceAfterAnswerMs = 3_000;
 const silenceAfterErrorMs = 60_000;
 const maxAnswerChars = 16_000;
@@ -131,7 +131,7 @@ async function readLines(
   return end ? { ...end, hasReportedEnd: true } : unfinishedResult;
 }
 
-/** Whether the next line doesn't come for a time in which the agent doesn't call its model either. */
+/** Whether the next line doesn't come within a time in which the agent doesn't call its model either. */
 async function staysSilent(nextLine: Promise<unknown>, ms: number, record: ModelRecord): Promise<boolean> {
   for (;;) {
     const callCount = record.callCount;
@@ -142,14 +142,11 @@ async function staysSilent(nextLine: Promise<unknown>, ms: number, record: Model
 
 type ResultCompleter = (event: AgentEvent) => Promise<AgentEvent>;
 
-/**
- * Maps tools to evald's names, and adds to results what the stream omits but the model got: the exit code of a command, the text of a
- * page.
- */
+/** Maps tools to evald's names. Adds to results what the stream omits but the model got: the exit code of a command, or the text of a page. */
 function createResultCompleter(preset: Preset, record: ModelRecord): ResultCompleter {
   /** Results so far by tool. In protocols without IDs, the nth result of a tool belongs to its nth call. */
   const resultCounts = new Map<string, number>();
-  /** The model's names for calls of which the agent shows only a title, by ID. */
+  /** The model's names for calls that the agent reports with only a title, by ID. */
   const modelNames = new Map<string, string>();
   const completeCall = createCallCompleter(record, modelNames);
   return async (original) => {
@@ -201,7 +198,7 @@ async function completePage(
 }
 
 /**
- * Adds the model's input to calls of which the agent shows only a title, as Gemini CLI does over ACP. The IDs of its calls start with the name of
+ * Adds the model's input to calls that the agent reports with only a title, as Gemini CLI does over ACP. The IDs of its calls start with the name of
  * the tool.
  */
 function createCallCompleter({ pending }: ModelRecord, modelNames: Map<string, string>) {
@@ -222,7 +219,7 @@ function createCallCompleter({ pending }: ModelRecord, modelNames: Map<string, s
 const isCallOf = (call: { id: string; name: string }, id: string): boolean =>
   call.id === id || id.startsWith(`${call.name}__`);
 
-/** The result of a call as the model gets it, at the latest in its next request; null if that doesn't come soon. */
+/** The result of a call as the model gets it. It is in the model's next request at the latest; null if that request doesn't come soon. */
 async function waitForResult(record: ModelRecord, id: string, name: string, callNumber: number) {
   const result = findResult(record, id, name, callNumber);
   if (result !== null) return result;

@@ -10,8 +10,8 @@ const maxRequests = 8;
 const probeChars = 300;
 
 /**
- * Finds out from the requests to a model which parts of the context it receives, and reports them with the first request and when there are more.
- * It also reports each skill whose instructions the model has read.
+ * Finds out from the requests to a model which parts of the context it receives. Reports them with the first request, and again when there are more.
+ * Also reports each skill whose instructions the model has read.
  */
 export function createContextDetector(
   { instructions = "", mcpServers = {} }: WorkspaceSetup,
@@ -28,7 +28,7 @@ export function createContextDetector(
     const descriptionStart = description.split("\n")[0]?.slice(0, probeChars) || `${name}/SKILL.md`;
     probes.set(`skill ${name}`, (value) => value.includes(name) && value.includes(descriptionStart));
   }
-  // Tools that a model may search for are listed by their server only.
+  // A server whose tools a model may search for is listed only by its own name.
   for (const name of servers)
     probes.set(
       `server ${name}`,
@@ -58,7 +58,7 @@ export function createContextDetector(
   };
 }
 
-/** Reports each MCP server when the model calls one of its tools for the first time, by the record of the model's answers. */
+/** Reports each MCP server when the model calls one of its tools for the first time. The calls come from the record of the model's answers. */
 export function createMcpCallDetector(mcpPrefixes: McpPrefix[], report: (event: AgentEvent) => void) {
   const calledServers = new Set<string>();
   return (call: { name: string; input: Fields }): void => {
@@ -70,7 +70,10 @@ export function createMcpCallDetector(mcpPrefixes: McpPrefix[], report: (event: 
   };
 }
 
-/** The tools of a call: itself, the one that Qwen Code's tool for found tools calls, and those that a script of Codex calls. */
+/**
+ * The tools that a call uses. Usually, that is the tool itself. Qwen Code calls tools that it found through a tool of its own, and Codex calls tools
+ * in a script.
+ */
 function namesIn({ name, input }: { name: string; input: Fields }): string[] {
   if (name === "tool_call") return [text(input.name)];
   if (name !== "exec") return [name];

@@ -2,7 +2,7 @@ import { mapTexts } from "../../redaction/texts.ts";
 import { type AgentEvent, maxAgentOutputBytes } from "../agent.ts";
 import { parseObject } from "../fields.ts";
 
-/** The first line of a kept output: whose it is, and in which format the lines after it are. */
+/** The first line of a kept output: which agent printed it, and the format of the lines after it. */
 export type OutputHeader = {
   evald: "agent-output";
   agent: string;
@@ -12,7 +12,7 @@ export type OutputHeader = {
   mcpServers: string[];
 };
 
-/** Lines are sent once they have this size, or this long after the first of them. */
+/** Lines are sent once they have this size, or this long after the first of them was added. */
 const partBytes = 64 * 1024;
 const partMs = 5_000;
 /** Texts in longer lines are cut. */
@@ -61,7 +61,7 @@ export function keepOutput(header: OutputHeader, send: (event: AgentEvent) => vo
   }
 
   return {
-    /** Keeps a line; null: one that is too long to be read. */
+    /** Keeps a line; null: the line was too long to be read. */
     addLine(line: string | null): void {
       if (line !== null && line.trim() !== "" && !progress.test(line)) add(line);
     },

@@ -105,7 +105,7 @@ export const toAcceptedName = (name: string) => name.replaceAll("-", "_");
 /** How the agent's names for the tools of an MCP server begin. */
 export type McpPrefix = { server: string; prefix: string };
 
-/** Agents that get their MCP servers over ACP can be any, so each of the usual prefixes is possible. */
+/** An agent that gets its MCP servers over ACP may be any agent, so each of the usual prefixes is possible. */
 const usualPrefixes = ["mcp__{server}__", "mcp_{server}_", "{server}_", "{server}-", "{server}."];
 
 /** The prefixes by which an agent's calls of the tools of MCP servers are recognized. */

@@ -38,7 +38,7 @@ let answerCount = 0;
 
 const offersTools = (body: Body) => Array.isArray(body.tools) && body.tools.length > 0;
 
-/** How most protocols put these in the body of a request. */
+/** How most protocols put these values in the body of a request. */
 const bodyReaders = {
   model: (body: Body) => body.model,
   isStream: (body: Body) => body.stream === true,

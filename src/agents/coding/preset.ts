@@ -10,7 +10,7 @@ type Template = unknown;
 export type Preset = {
   id: string;
   name: string;
-  /** Changes with everything here that may change what the agent does. */
+  /** Changes whenever a field here changes that may affect what the agent does. */
   revision: string;
   testedVersions: readonly string[];
   command: string;
@@ -120,7 +120,7 @@ export function toPreset(entry: AgentEntry, origin: "preset" | "custom" = "custo
   };
 }
 
-/** The preset of an agent, and the one that speaks the Agent Client Protocol if it can do both. */
+/** The preset of an agent. If it can also speak the Agent Client Protocol, a second preset for that. */
 export function toPresets(entry: AgentEntry, origin: "preset" | "custom" = "custom"): Preset[] {
   const { acp } = entry;
   const preset = toPreset(entry, origin);
@@ -131,7 +131,7 @@ export function toPresets(entry: AgentEntry, origin: "preset" | "custom" = "cust
   return [preset, addTo(toPreset(acpEntry, origin), acp)];
 }
 
-/** Changes with every field but those that only describe the agent. */
+/** Changes with every field, except those that only describe the agent. */
 function digestOf(entry: AgentEntry): string {
   // JSON has no undefined fields.
   const behavior = { ...entry, id: undefined, name: undefined, install: undefined, testedVersions: undefined };

@@ -19,7 +19,7 @@ export const startPrinted = (): Printed => ({ lines: "", openLine: "", stderr: "
 /** Adds a line of stdout that can't be read. */
 export function addLine(printed: Printed, line: string): void {
   printed.lines = `${printed.lines}${line}\n`.slice(-maxChars);
-  // Also read as the open line if it is the last one and has no end.
+  // If it is the last line and has no end, it was also read as the open line.
   printed.openLine = "";
 }
 

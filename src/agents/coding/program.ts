@@ -64,7 +64,10 @@ export function findProgram(preset: Preset, searchPath: string): InstalledProgra
   };
 }
 
-/** Whether a program, by the manifest of the package that contains it, is of the package of its preset or of one that this requires. */
+/**
+ * Whether a program belongs to the package of its preset, or to a package that this one requires. `manifest`: of the package that contains the
+ * program.
+ */
 const isOfPackage = (packageName: string | null, manifest: Manifest | null, modulesFolder: string): boolean =>
   packageName === null ||
   manifest?.name === packageName ||
@@ -80,7 +83,7 @@ function findNode(
   const nodePath = realpathSync(node);
   const version = findVersion(nodePath, searchPath);
   const major = Number(/\d+/.exec(version ?? "")?.[0]);
-  // Unknown on a machine that is too busy to answer in time.
+  // A machine that is too busy to answer in time doesn't tell the version.
   if (version !== null && major < minNode)
     return { missing: `${command} needs Node.js ${minNode} or later; node on PATH is version ${major}` };
   if (systemFolder.test(nodePath)) return { pathInSandbox: nodePath, binds: [] };
@@ -103,7 +106,7 @@ export function findInstalled(preset: Preset, searchPath: string): InstalledAgen
   return { id, name, isInstalled: true, version, path: program.path, isTested: isTested(preset, version) };
 }
 
-/** The files outside of the system's folders by which agents are found on a PATH, and run. */
+/** The files outside of the system's folders that are needed to find agents on a PATH and to run them. */
 export function programFilesOf(presets: Preset[], searchPath: string): ProgramFiles {
   const programs = presets.map((preset) => findProgram(preset, searchPath)).filter((program) => "argv" in program);
   const files = [...new Set(programs.flatMap(({ binds }) => binds.map(({ from }) => from)))];
@@ -131,7 +134,7 @@ function findMountProblem(mounts: string[]): string | null {
   return null;
 }
 
-/** Whether a package requires another one beside it: the native program of some is in a package of its own. */
+/** Whether a package requires another package beside it. Some agents have their native program in such a package. */
 function isRequiredBy(packageName: string, requiredName: string, modulesFolder: string): boolean {
   try {
     const manifest = JSON.parse(readFileSync(join(modulesFolder, packageName, "package.json"), "utf8"));
@@ -164,7 +167,7 @@ function findManifest(folder: string, modulesFolder: string): Manifest | null {
   return null;
 }
 
-/** The native program that the one on PATH only launches: it is in the package of that one, or beside it. null: there is none. */
+/** The native program that is started by the program on the PATH; null: there is none. It is in the same package, or in one beside it. */
 function findNativeProgram({ native }: Preset, modulesFolder: string | null, manifest: Manifest | null): string | null {
   if (!native || !modulesFolder || !manifest) return null;
   return findExecutable(native, [modulesFolder, manifest.folder]);
@@ -206,7 +209,7 @@ function firstLineOf(path: string): string {
 
 /** Versions by program. `until`: when a program that did not answer in time is asked again, in ms of this process. */
 const versions = new Map<string, { version: string | null; until: number }>();
-/** Asking blocks the service. */
+/** A program that did not answer is asked again after this time, because asking blocks the service. */
 const askAgainMs = 10 * 60_000;
 
 /** The version that a program reports; queried once per path, or every ten minutes if it does not answer in time. */

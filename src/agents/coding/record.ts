@@ -11,7 +11,7 @@ import { createAnswerReader, findReader, type ModelAnswer, type ModelCall, type 
 /** The session according to its model calls, to fill gaps in the agent's own stream. */
 export type ModelRecord = {
   socketPath: string;
-  /** Outputs by the ID of the call. If the protocol has none, it is made of the tool and the number of its calls so far; see `addResults`. */
+  /** Outputs by the ID of the call. If the protocol has no IDs, the key consists of the tool and the number of its calls so far; see `addResults`. */
   results: Map<string, string>;
   /** Calls whose result the model hasn't got yet. */
   pending: Map<string, ModelCall>;
@@ -21,16 +21,16 @@ export type ModelRecord = {
   lastAnswer: string | null;
   /** The answers of the main conversation so far, with what the provider reported at their ends. `stop`: why the model stopped early. */
   answers: { summary: ResponseSummary; isStream: boolean; hasEnded: boolean; stop: ModelAnswer["stop"] }[];
-  /** Why the last model call failed, and whether it was one of the main conversation; null if it succeeded. */
+  /** Why the last model call failed, and whether it belonged to the main conversation; null if it succeeded. */
   lastFailure: { status: number; message: string; isMain: boolean } | null;
   /** What the provider said when the main conversation was last too long; null: it never was. */
   overflow: string | null;
-  /** How often in a row the main conversation was too long again after few answers, and the number of answers since the last time. */
+  /** How often in a row the main conversation became too long again after few answers, and the number of answers since the last time. */
   overflowCount: number;
   answersSinceOverflow: number;
   /** Whether a call was refused with 402, as the gateway does once the run has used its budget. */
   isOverBudget: boolean;
-  /** Number of model calls so far, and of those without a complete answer yet. */
+  /** Number of model calls so far, and how many of them have no complete answer yet. */
   callCount: number;
   callsInProgress: number;
   /** Resolves when the main conversation sends its next request. */
@@ -45,7 +45,7 @@ export type ModelHooks = { onCall: (call: ModelCall) => void; onResult: (result:
 type RecordHooks = ModelHooks & { onRequest: (body: Fields) => void };
 
 const hopByHopHeaders = ["host", "connection", "content-length", "accept-encoding", "transfer-encoding"];
-/** A conversation that is too long again after at most this many answers was not shortened enough. */
+/** If a conversation is too long again after at most this many answers, it was not shortened enough. */
 const fewAnswers = 2;
 const maxErrorChars = 64 * 1024;
 
@@ -156,7 +156,10 @@ function addFailure(record: ModelRecord, status: number, error: string, isMain: 
   record.answersSinceOverflow = 0;
 }
 
-/** `onEnd` is called once: with `provider` if the answer was sent to its end, `fault` if it was cut, `client` if nobody reads on. */
+/**
+ * `onEnd` is called once: with `provider` if the answer was sent to its end, with `fault` if it was cut, and with `client` if the client stopped
+ * reading.
+ */
 type AnswerHooks = { onBytes: (bytes: Uint8Array) => void; onEnd: (by: "provider" | "fault" | "client") => void };
 
 /** Records an answer of the main conversation as it passes. */
@@ -224,7 +227,7 @@ export function wasCut({ answers }: ModelRecord): boolean {
   return hasArrived && marksEnds;
 }
 
-/** The ID of a call that the protocol gave none. */
+/** The ID of a call to which the protocol gave no ID. */
 const toCallId = (tool: string, callNumber: number) => `${tool} ${callNumber}`;
 
 /** Adds the results in a request, which contains the whole conversation: the nth result of a tool belongs to its nth call. */

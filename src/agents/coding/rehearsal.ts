@@ -27,8 +27,9 @@ const task: Task = {
 };
 
 /**
- * Runs a command in a sandbox with all that the sandbox of a coding agent has, in a process that waits for a run: code that runs for the first time
- * takes about 15 ms longer, which the start of the agent would wait for. Throws what a session reports where that doesn't work.
+ * Runs a command in a sandbox that has everything that the sandbox of a coding agent has, in a process that waits for a run. Code that runs for the
+ * first time takes about 15 ms longer, and the start of the agent would have to wait for it. If something doesn't work, throws what a session would
+ * report.
  */
 export async function rehearseStart(): Promise<void> {
   const { folder, socketPath } = createTemporaryFolder("gateway");

@@ -39,8 +39,8 @@ export function readHeader(output: string): OutputHeader | null {
 }
 
 /**
- * Turns the output of a coding agent into events again, as in its session. What evald took from the calls of the model is missing, as is what
- * happened outside of the agent. Throws bad_request if the agent has no stream.
+ * Turns the output of a coding agent into events again, as in its session. What evald took from the model calls is missing, and so is what happened
+ * outside of the agent. Throws bad_request if the agent has no stream.
  */
 export function replayOutput(output: string, preset: Preset): Replay {
   const header = readHeader(output);
@@ -86,12 +86,12 @@ function replayLines(
   return { ending: end?.ending ?? null, answer: end?.text ?? state.lastMessage, unknown: state.unknown };
 }
 
-/** Messages of the Agent Client Protocol, with who sent them; without that, all are the agent's. */
+/** Reads messages of the Agent Client Protocol, with who sent them. A message without a sender is the agent's. */
 function replayMessages(lines: Fields[], send: ReportEvents): StreamReading {
   const terminals = new Map<string, TerminalText>();
   /** The terminals that the agent asked about, by the ID of its request. */
   const terminalsByRequest = new Map<unknown, string>();
-  // Only the prompt says whether the agent should ask before it acts, so its requests for permission are no questions here.
+  // Only the prompt says whether the agent should ask before it acts, so its requests for permission don't count as questions here.
   const asksFirst = false;
   const state = createUpdateState((id) => terminals.get(id) ?? null);
   let ending: EndingName | null = null;

@@ -20,7 +20,7 @@ export const usage = { input: 1000, cached: 400, output: 50, reasoning: 5 };
 const file = { path: "/workspace/hello.txt", content: "hi there" };
 /** The answer after the last step. */
 export const finalAnswer = "Done: all steps of the trial were made.";
-/** Agents also request titles and the like, some of them as JSON. */
+/** The answer to requests for titles and the like, some of which must be JSON. */
 const titleAnswer = '{"title":"A trial"}';
 
 /** A request that the scripted model got. `hasTask`: whether it contains the page of the task. `call`: the tool that it called for a step. */
@@ -120,7 +120,7 @@ const flattenTools = (tools: unknown): Tool[] =>
       return [{ name: text(declaration.name), isCustom: tool.type === "custom", schema }];
     });
 
-/** The call for a step. Without a tool of their own, pages are fetched and files are written by a command. */
+/** The call for a step. If the agent has no tool for pages or files, a command fetches the page or writes the file. */
 function toCall(step: TrialStep, tools: Tool[], pageUrl: string): ToolCall {
   switch (step) {
     case "command":

@@ -10,10 +10,13 @@ import { type Printed, textsOf } from "./printed.ts";
 import { type ModelRecord, wasCut } from "./record.ts";
 import type { SessionReporter } from "./session-reporter.ts";
 
-/** Why an agent was stopped before its end: what it waited for, or what did not help. */
+/** Why an agent was stopped before its end: it waited for a login or an answer, or it tried in vain to shorten its conversation. */
 export type Wait = "login_needed" | "question" | "context_overflow";
 
-/** What is known about the end of a session. `reason`: what the provider or the agent says about it; null: nothing. `code`: that of the failed call that ended it. */
+/**
+ * What is known about the end of a session. `reason`: what the provider or the agent says about it; null: nothing. `code`: the code of the failed
+ * call that ended it.
+ */
 type SessionEnd = { ending: EndingName; reason: string | null; answer: string | null; code?: FailedCode };
 
 /** What is known about a session when its agent has ended. */
@@ -24,7 +27,7 @@ const endingsWithAnswer = new Set<EndingName>(["refused", "output_limit", "turn_
 const maxReasonChars = 500;
 const maxAnswerChars = 2000;
 
-/** How a session is graded. Throws an AgentFailure if it is not. */
+/** How a session is graded. Throws an AgentFailure if it is not graded. */
 export function toEnding(session: EndedSession): Ending {
   const end = withLogin(findEnd(session), session);
   const { ending, answer } = end;
@@ -57,11 +60,11 @@ function findEnd({ reporter, record, result, wait }: EndedSession): SessionEnd {
   if (limit && !hasReportedEnd) return toEnd(limit.limit === "memory" ? "out_of_memory" : "resource_limit");
   if (wait) return toEnd(wait, wait === "context_overflow" ? record.overflow : null);
   if (!hasReportedEnd && isSignal(exitCode)) return toEnd("killed", null);
-  // An ordinary end, about which the agent knows best.
+  // The agent knows an ordinary end best.
   if (hasReportedEnd && endings[result.ending].failure === null && result.ending !== "finished")
     return toEnd(result.ending);
   const hasFailed = error !== null || !(hasReportedEnd || exitCode === 0);
-  // The failed call of a title, say, ends no session that goes on.
+  // The failed call for a title, for example, doesn't end a session that goes on.
   if (lastFailure && (lastFailure.isMain || hasFailed)) {
     const ending = endingOfCall(lastFailure.status, lastFailure.message);
     if (ending === "context_overflow") return toEnd(ending, lastFailure.message);
@@ -76,7 +79,7 @@ function findEnd({ reporter, record, result, wait }: EndedSession): SessionEnd {
   return toEnd(!hasFailed && answer !== null ? "finished" : findExit(result, reporter));
 }
 
-/** An agent with a login has no key: what is rejected is its login. */
+/** An agent with a login has no key. If something is rejected, it is its login. */
 const withLogin = (end: SessionEnd, { reporter: { preset } }: EndedSession): SessionEnd =>
   end.ending === "key_rejected" && preset.login !== null ? { ...end, ending: "login_needed" } : end;
 
@@ -99,7 +102,7 @@ function toFailure(end: SessionEnd, { reporter, result }: EndedSession): AgentFa
   return toAgentFailure(ending as FailingEnding, detail, { code: end.code, ...reachedLimitOf(end, result) });
 }
 
-/** The limit of its sandbox that ended a session, if one did. */
+/** The limit of the sandbox that ended a session; null: no limit did. */
 function reachedLimitOf({ ending }: SessionEnd, { limit }: ProgramResult): { code?: FailedCode; subject?: string } {
   if (limit === null || (ending !== "out_of_memory" && ending !== "resource_limit")) return {};
   switch (limit.limit) {
@@ -112,7 +115,7 @@ function reachedLimitOf({ ending }: SessionEnd, { limit }: ProgramResult): { cod
   }
 }
 
-/** The end as a sentence: with a period if a session that ends so may be graded, without one as the detail of a failure. */
+/** The end as text: a sentence with a period if such a session may be graded, and without a period if it is the detail of a failure. */
 function describe(name: string, { ending, reason }: SessionEnd, { exitCode, limit, hasReportedEnd }: ProgramResult) {
   const about = reason === null ? "" : `: ${messageIn(reason).replace(/\.$/, "").slice(0, maxReasonChars)}`;
   const exit = hasReportedEnd ? "ended" : `exited with code ${exitCode}`;

@@ -92,7 +92,10 @@ function questionIn(input: Record<string, unknown>): string {
   return (text(object(first).question) || text(input.question) || JSON.stringify(input)).slice(0, 1000);
 }
 
-/** Reports which MCP servers the model calls. If the agent has no stream, also all of its calls and their results: nothing else is visible then. */
+/**
+ * Reports which MCP servers the model calls. If the agent has no stream, also reports all of the model's calls and their results, because nothing
+ * else is visible.
+ */
 export function reportModelCalls(reporter: SessionReporter): ModelHooks {
   const tools = new Map<string, string>();
   const detectMcpCall = createMcpCallDetector(reporter.mcpPrefixes, reporter.send);
@@ -118,7 +121,7 @@ export function reportModelCalls(reporter: SessionReporter): ModelHooks {
   };
 }
 
-/** Whether a call succeeded, by the text of its result; null: unknown, because nothing says how a failure looks. */
+/** Whether a call succeeded, by the text of its result; null: unknown, because the preset doesn't say how a failure looks. */
 function resultIn(preset: Preset, output: string): boolean | null {
   if (preset.failure === null) return null;
   return !isFailure(preset, output);
@@ -132,7 +135,7 @@ export function countUnreadableLine(reporter: SessionReporter, line: string | nu
   if (line !== null) addLine(reporter.printed, line);
 }
 
-/** What the message about unreadable lines says, by which a trial of an agent finds it. */
+/** A part of the message about unreadable lines. A trial of an agent finds the message by it. */
 export const unreadableNote = "that evald cannot read";
 
 /** Reports what could not be read. */

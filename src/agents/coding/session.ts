@@ -51,9 +51,9 @@ const systemPath = "/usr/local/bin:/usr/bin:/bin";
 const loginInSandbox = "/opt/agent/login";
 
 /**
- * Prepares the home of the agent, as the agent's own user, then becomes the agent. Arguments: the file that stdin is written to, the file of the
- * login and `copy` or `link`, each file of the preset followed by its text, `--`, and the command. An empty name: there is no such file.
- * A link keeps the login out of the workspace, which other sandboxes see.
+ * Prepares the home of the agent as the agent's own user, then becomes the agent. Arguments: the file that stdin is written to, the file of the login
+ * and `copy` or `link`, each file of the preset followed by its text, `--`, and the command. An empty name means that there is no such file. A link
+ * keeps the login out of the workspace, which other sandboxes see.
  */
 const launchScript = `
 make_folder() { [ -d "$HOME/$1" ] || mkdir -p "$HOME/$1"; }
@@ -84,7 +84,10 @@ shift
 make_folder ""
 exec "$@"`;
 
-/** A coding agent that is installed on this machine. `path`: where its program is searched for. Its version names the program's and the preset's. */
+/**
+ * A coding agent that is installed on this machine. `path`: where its program is searched for. `version`: the versions of the program and of the
+ * preset.
+ */
 type CodingAgent = { preset: Preset; path: string; version: string };
 
 /** One session of a coding agent: reports its events and ends with `end`. Throws an AgentFailure. */
@@ -153,7 +156,7 @@ export async function runSession(
   }
 }
 
-/** What a session can't do without: a model, a sandbox and the program of its agent. Throws an AgentFailure if one is missing. */
+/** What every session needs: a model, a sandbox and the program of its agent. Throws an AgentFailure if one of them is missing. */
 function requireProgram(preset: Preset, path: string, { resources }: AgentContext) {
   if (!resources) throw toAgentFailure("unusable", "the agent was started without a model");
   const { sandbox } = resources;
@@ -222,7 +225,7 @@ async function startAgent(start: StartContext): Promise<RunningAgent> {
   return { process: agentProcess, startCommand };
 }
 
-/** ID of the call in progress, by the agent or else by its model; null if there is none, or more than one. */
+/** ID of the only call in progress, as reported by the agent or else by its model; null if there is no such call, or more than one. */
 async function waitForCurrentCallId(reporter: SessionReporter, record: ModelRecord): Promise<string | null> {
   const { openCalls, preset } = reporter;
   const isUnreported = findOnly(openCalls) === null && findOnly(record.pending.keys()) !== null;
@@ -291,8 +294,8 @@ function toStartedEvent(
 }
 
 /**
- * The command that starts the agent, with its environment and program, and the variables of commands that evald starts in the agent's name: the
- * agent's own may hold its token.
+ * The command that starts the agent, with its environment and program. The commands that evald starts in the agent's name have variables of their
+ * own, because the agent's may hold its token.
  */
 function toSandboxCommand(
   preset: Preset,
@@ -319,8 +322,8 @@ function toSandboxCommand(
 }
 
 /**
- * Sends the prompt to the agent and reads its output until it ends, exits or waits. Then kills everything it started, and calls `onEnd` without
- * waiting until that is gone.
+ * Sends the prompt to the agent and reads its output until it ends, exits or waits. Then kills everything that it started, and calls `onEnd` without
+ * waiting until all of that is gone.
  */
 async function readUntilEnd(
   agent: RunningAgent,
@@ -357,7 +360,7 @@ async function readUntilEnd(
   }
 }
 
-/** Follows an agent to its end. If its program was replaced or removed in the meantime, a failure counts as one of the machine. */
+/** Follows an agent to its end. If its program was replaced or removed in the meantime, a failure counts as a failure of the machine. */
 async function endUnlessReplaced<T>(
   preset: Preset,
   path: string,

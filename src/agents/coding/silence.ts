@@ -6,16 +6,19 @@ import type { Wait } from "./session-ending.ts";
 import type { SessionReporter } from "./session-reporter.ts";
 
 const checkMs = 250;
-/** Silence after which an agent that has asked something counts as waiting for an answer: this, or a smaller share of the idle limit. */
+/**
+ * An agent that has asked something and then stays silent this long counts as waiting for an answer. If this share of the idle limit is shorter, it
+ * applies instead.
+ */
 const maxWaitMs = 20_000;
 const idleShare = 0.25;
-/** After this many vain attempts to shorten its conversation, an agent is stopped: it would go on until the run reaches a limit. */
+/** After this many vain attempts to shorten its conversation, an agent is stopped. Otherwise it would go on until the run reaches a limit. */
 const maxOverflows = 4;
 
 /**
- * Watches an agent that prints something and then does nothing. `waits` resolves when it waits for a login or for an answer, which nobody
- * gives, or when it shortens its conversation again and again without success. Anything else that it printed is reported: its session may end as idle,
- * and the text may say why.
+ * Watches an agent that prints something and then does nothing. `waits` resolves when the agent waits for a login or an answer, because nobody gives
+ * them. It also resolves when the agent tries in vain again and again to shorten its conversation. Anything else that the agent printed is reported:
+ * its session may end as idle, and the text may say why.
  */
 export function watchSilence(
   reporter: SessionReporter,

@@ -8,7 +8,7 @@ import { type ExitCode, exitCodeIn, toCall, toResult } from "./streams/stream.ts
 /** evald's name for a tool according to the agent's entry; undefined: none. */
 export const findToolName = ({ tools }: Preset, name: string): ToolName | undefined => ownMember(tools, name);
 
-/** A call or result as the agent's entry explains it: with evald's name for its tool, and as a failure if its text says so. */
+/** A call or result, translated by the agent's entry: it has evald's name for the tool, and is a failure if its text says so. */
 export function mapTool(preset: Preset, event: AgentEvent): AgentEvent {
   if (event.type !== "tool_call" && event.type !== "tool_result") return event;
   const name = event.ownName ?? event.tool;

@@ -74,7 +74,7 @@ function productHostMatcher({ urls, docsUrls, urlMap }: EgressRun): (hostname: s
   return (hostname) => hosts.some((host) => hostname === host || hostname.endsWith(`.${host}`));
 }
 
-/** Matches the URLs of MCP servers, those below them, and those where their clients look for a way to sign in. */
+/** Matches the URLs of MCP servers, URLs below them, and URLs at which their clients look for a way to sign in. */
 function mcpUrlMatcher({ mcpUrls = [] }: EgressRun): (url: URL) => boolean {
   const servers = mcpUrls.flatMap((url) => URL.parse(url) ?? []);
   return ({ origin, pathname }) =>
@@ -96,9 +96,9 @@ const defaultLimits: EgressLimits = {
 };
 
 /**
- * The only network access of a sandbox: an HTTP proxy on a unix socket that requires a run's token. It allows the run's own hosts, or every
- * host, at addresses that are public or that the operator allowed, applies urlMap and edits to absolute URLs, and reports every request.
- * Tunnels (CONNECT) are not decrypted: only their host is visible.
+ * The only network access of a sandbox: an HTTP proxy on a unix socket that requires a run's token. It allows the run's own hosts or every host, at
+ * addresses that are public or that the operator allowed. It applies urlMap and edits to absolute URLs, and reports every request. Tunnels (CONNECT)
+ * are not decrypted, so only their host is visible.
  */
 export async function startEgress(options: EgressOptions): Promise<Egress> {
   const { socketPath } = options;

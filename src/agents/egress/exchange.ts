@@ -55,7 +55,9 @@ const limitTexts = {
 };
 type LimitName = keyof typeof limitTexts;
 
-/** A request or tunnel in progress, and what its `http` event will say. `sent` and `body`: texts of a request to the product and its response. */
+/**
+ * A request or tunnel in progress, and the data for its `http` event. `sent` and `body`: the texts of a request to the product and of its response.
+ */
 export type Exchange = {
   url: URL;
   status: number | null;

@@ -15,7 +15,7 @@ import { createRequestSample } from "./request-text.ts";
 import { createTextSample } from "./response-text.ts";
 import { createMessageReader } from "./websocket-text.ts";
 
-/** A new connection for each request, because a kept-alive connection was authorized for another one. */
+/** Each request gets a new connection, because a kept-alive connection was authorized for another request. */
 const httpAgents = { "http:": new http.Agent(), "https:": new https.Agent() };
 
 /** Larger pages are not edited: the request fails. */
@@ -44,7 +44,7 @@ export async function forwardRequest(policy: EgressPolicy, client: Client, callI
     // Compressed messages couldn't be read.
     if (isProduct) delete sent["sec-websocket-extensions"];
     const { edits } = policy;
-    // A client without a response asks for another protocol, so it gets no page that could be edited.
+    // A client that can't get a response asks for another protocol. It gets no page that could be edited.
     if (edits && mayEdit(edits, method, url) && ("response" in client || isHidden(edits, url)))
       return forwardEdited(policy, exchange, { edits, client, target, headers: sent, addresses, socketPath });
     const upstream = openRequest({ url: target, method, headers: sent, addresses, socketPath, agent, connectMs });
@@ -52,7 +52,7 @@ export async function forwardRequest(policy: EgressPolicy, client: Client, callI
     await forward(client, upstream, {
       signal: exchange.signal,
       onResponse(response) {
-        // Must come first: the client's side fails as a consequence, and would be reported as the cause.
+        // This listener must come first. Otherwise the client's side, which fails as a consequence, would be reported as the cause.
         response.on("error", (error) => exchange.stop(toGuardError(error, url, true)));
         if (isProduct) samples.response.start(response.headers);
         return recordResponse(policy, exchange, response, target);
@@ -77,7 +77,7 @@ type EditedForward = {
   socketPath: string | null;
 };
 
-/** Answers a request whose response the run edits, once all of the response has arrived. A request for another protocol to a hidden URL is refused. */
+/** Answers a request whose response the run edits, once the whole response has arrived. A request for another protocol to a hidden URL is refused. */
 async function forwardEdited(
   policy: EgressPolicy,
   exchange: Exchange,

@@ -1,13 +1,10 @@
 import { provenances } from "../agent.ts";
 import type { Source } from "../reader.ts";
 
-/**
- * Set by the browser for a request that was https. The proxy can only see an https URL through a tunnel, so the browser
- * sends it as http.
- */
+/** The browser sets it for a request that was https. The proxy sees only a tunnel of an https request, so the browser sends it as http. */
 export const schemeHeader = "evald-scheme";
 
-/** How the agent found the URL of a request, and on which page. The relay in front of a sandbox (agents/relay) sets it for the proxy's record. */
+/** How the agent found the URL of a request, and on which page. The relay in front of a sandbox (agents/relay) sets it. The proxy records it. */
 export const sourceHeader = "evald-source";
 
 /** The value of `sourceHeader`: how the agent found the URL and, after a space, the page that it was on. */

@@ -4,7 +4,7 @@ import { brotliDecompressSync, constants, gunzipSync, inflateSync } from "node:z
 const maxRawBytes = 64 * 1024;
 const maxChars = 8_000;
 
-// The sample may end in the middle of the body. With Z_SYNC_FLUSH, gzip and deflate return the text before that; a cut brotli body has no text.
+// The sample may end in the middle of the body. With Z_SYNC_FLUSH, gzip and deflate return the text up to that point. A cut brotli body has no text.
 const decoders: Record<string, (raw: Buffer) => Buffer> = {
   gzip: (raw) => gunzipSync(raw, { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: 16 * maxRawBytes }),
   deflate: (raw) => inflateSync(raw, { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: 16 * maxRawBytes }),

@@ -47,7 +47,7 @@ function mappingObjection(mapping: Mapping, url: URL): string | null {
   return `the urlMap of this run maps ${url.host} to another URL, which a tunnel cannot follow; request ${alternative.href} instead`;
 }
 
-/** Why a tunnel to a host is refused whose pages the run edits; null if it edits none. */
+/** Why a tunnel is refused because the run edits pages of its host; null if the run edits none of them. */
 function editsObjection({ edits }: EgressPolicy, url: URL): string | null {
   if (!edits?.hosts.has(hostOf(url))) return null;
   return `this run edits pages of ${url.host}, which a tunnel hides; request http://${url.host}/ instead`;

@@ -1,12 +1,15 @@
 import { StringDecoder } from "node:string_decoder";
 
 const maxBytes = 8_000;
-/** Frames with an opcode from `firstControl` on, such as pings, may come between those of a message. */
+/** Frames with an opcode from `firstControl` on, such as pings, may come between the frames of a message. */
 const opcodes = { continuation: 0, text: 1, firstControl: 8 };
 const opcodeBits = 0x0f;
-/** Bits of a frame's first byte: it ends a message, and an extension such as compression changed it (RFC 6455, section 5.2). */
+/**
+ * Bits of a frame's first byte. The first says that the frame ends a message. The others say that an extension such as compression changed it (RFC
+ * 6455, section 5.2).
+ */
 const [finalBit, extensionBits] = [0x80, 0x70];
-/** Bits of its second byte: a mask follows, and the length. */
+/** Bits of a frame's second byte: whether a mask follows, and the length. */
 const [maskBit, lengthBits] = [0x80, 0x7f];
 /** Values of the length field that say that the length follows in the next 2 or 8 bytes. */
 const [lengthIn2Bytes, lengthIn8Bytes] = [126, 127];

@@ -59,11 +59,11 @@ function sectionLinksOf(page: ReadPage, byKey: Map<string, ReadPage>): SectionLi
 /** Whether a page is named like a file that isn't HTML, and so may be shown by a viewer of source code. */
 const isFile = ({ url }: ReadPage): boolean => /\.(?!html?$)\w+$/.test(new URL(url).pathname);
 
-/** True as well for a page whose HTML is unknown. */
+/** Whether a page has an anchor. Also true if the HTML of the page is unknown. */
 const hasAnchor = ({ anchors }: ReadPage, fragment: string): boolean =>
   anchors === null || anchors.has(fragment) || anchors.has(decodePercent(fragment) ?? fragment);
 
-/** Returns the links whose target page lacks the section in its HTML, too. Pages without HTML aren't judged. */
+/** Returns the links whose section is missing in the HTML of the target page, too. Pages without HTML aren't judged. */
 async function missingInHtml(session: Session, links: SectionLink[], log: Log): Promise<SectionLink[]> {
   const missing: SectionLink[] = [];
   const byTarget = [...Map.groupBy(links, ({ target }) => target)].slice(0, maxHtmlVersions);

@@ -5,13 +5,14 @@ import { bestOfPages, type Match, rankSections, rarityOf, type SectionIndex, uns
 
 /** Minimum share of the goal for a section to be reported. */
 export const minReportedShare = 0.4;
-/** Merit from which a section clearly answers the goal, and the shares of the goal that it contains and that its headings name at least. */
+/** A section clearly answers the goal from this merit on, and from these shares of the goal in its text and in its headings. */
 const minOfClear = { merit: 1.2, inText: 0.7, inHeadings: 0.1 };
 /** The probability from which an answer is likely. */
 export const minProbability = 0.7;
 /**
- * What speaks for the nearest section, as the logarithm of the odds that its page answers the goal: a logistic regression over the goals in
- * tuning.json, held-out.json, field.json, unseen.json, fourth.json and fifth.json. At `minProbability`, 92% were right of those left out of it.
+ * How much each value counts for the nearest section, as the logarithm of the odds that its page answers the goal. It is a logistic regression over
+ * the goals in tuning.json, held-out.json, field.json, unseen.json, fourth.json and fifth.json. At `minProbability`, 92% of the goals that were left
+ * out of the regression were right.
  */
 const logOdds = {
   constant: -2.65,
@@ -19,23 +20,23 @@ const logOdds = {
   share: 1.29,
   headingShare: 1.22,
   similarity: 0.89,
-  /** Of how far its rank is ahead of the next page's, and of the fourth's. */
+  /** For how far the section's rank is ahead of the next page's, and of the fourth page's. */
   leadOverNext: 0.48,
   leadOverFourth: 1.17,
-  /** Of the share of the goal that occurs nowhere in the docs. */
+  /** For the share of the goal that occurs nowhere in the docs. */
   unseen: -4.36,
 };
 /** Sections with this much less rank than the best are about as likely to be the answer. */
 const closeRank = 0.1;
-/** Minimum shares of a part of the goal that the answer to it must contain in its text and name in its headings. */
+/** If a goal has several parts, the answer to a part must have at least these shares of the part in its text and in its headings. */
 const minOfOwnPart = { inText: 0.8, inHeadings: 0.3 };
-/** Minimum shares of the whole goal that the answer to one part must contain and name. */
+/** It must also have at least these shares of the whole goal in its text and in its headings. */
 const minOfPart = { inText: 0.2, inHeadings: 0.1 };
 
 /**
- * Where the answer to a goal is most likely to be. `likely`: `sections` contain it. `unclear`: no section does. `isClear`: their words alone make
- * it likely, whatever the other pages have. `nearest` is the best section of each page, best first, and the first `close` of them match about
- * equally well; `all` are the sections with a word of the goal.
+ * Where the answer to a goal is most likely to be. `likely`: `sections` contain it. `unclear`: no section does. `isClear`: the words of the sections
+ * alone make it likely, whatever the other pages have. `nearest`: the best section of each page, best first. The first `close` of them match about
+ * equally well. `all`: the sections with a word of the goal.
  */
 export type Answer = {
   state: "likely" | "unclear";
@@ -95,11 +96,11 @@ function probabilityOf([best, next, , fourth]: Match[], index: SectionIndex): nu
 }
 
 /**
- * Sections of several pages that together answer a goal of several parts: each part has one that contains and names it.
- * Empty if a part has none.
+ * Sections of several pages that together answer a goal of several parts. For each part, one section contains and names it. Empty if a part has no
+ * such section.
  */
 function joinSections(all: Match[], index: SectionIndex, parts: Term[][]): Match[] {
-  // Every section counts: a better one of the same page that lacks a heading or a sample must not hide another.
+  // Every section counts, not only the best one of its page: that one may lack a heading or a sample.
   const candidates = all.filter(
     ({ share, headingShare, section }) =>
       section.kind === "prose" &&
@@ -122,7 +123,7 @@ function joinSections(all: Match[], index: SectionIndex, parts: Term[][]): Match
   return sections.sort((a, b) => b.merit - a.merit);
 }
 
-/** The share of the goal that occurs in no section, 0 to 1, by rarity. */
+/** The share of the goal that occurs in no section, 0 to 1. Rare terms count more. */
 function unseenShare(index: SectionIndex): number {
   const sumOf = (terms: Term[]) => terms.reduce((sum, term) => sum + rarityOf(term, index), 0);
   return sumOf(unseenTerms(index)) / (sumOf(index.terms) || 1);

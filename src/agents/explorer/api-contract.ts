@@ -22,7 +22,7 @@ export function namesIn({ document }: ApiDescription): string[] {
 /** The operation that a call addresses, or how it misses all of them. */
 type Target = { kind: "operation"; path: JsonObject; operation: JsonObject } | { kind: "none"; problem: string };
 
-/** How a call violates a description: no problems if it doesn't; null if the call belongs to another API, or may do so. */
+/** How a call violates a description. Empty if it doesn't; null if the call belongs to another API, or may belong to one. */
 export function findProblems({ url, document }: ApiDescription, call: HttpCall): Problem[] | null {
   const target = findTarget(url, document, call);
   if (target === null) return null;
@@ -30,7 +30,7 @@ export function findProblems({ url, document }: ApiDescription, call: HttpCall):
   const parameters = [target.path.parameters, target.operation.parameters]
     .flatMap((list) => (Array.isArray(list) ? list : []))
     .map((parameter) => resolveRef(document, parameter));
-  // A parameter that can't be resolved may be any, so nothing that the call has or lacks is certain to be wrong.
+  // A parameter that can't be resolved may be any parameter, so nothing that the call has or lacks is certain to be wrong.
   if (parameters.some((parameter) => parameter === null)) return [];
   const resolvedParameters = parameters.filter((parameter) => parameter !== null);
   return [
@@ -59,7 +59,7 @@ function pathOf({ pathname }: URL): string {
   }
 }
 
-/** The operation that a call addresses; null if the call belongs to another API, or may do so. */
+/** The operation that a call addresses; null if the call belongs to another API, or may belong to one. */
 function findTarget(url: string, document: JsonObject, call: HttpCall): Target | null {
   const paths = object(document.paths);
   const pathname = pathOf(call.url);
@@ -87,7 +87,7 @@ function operationAt(paths: JsonObject, template: string, { method }: HttpCall):
     : { kind: "operation", path, operation: object(operation) };
 }
 
-/** A call whose host the reader fills in belongs to the API if the API has its path, alone or below the path of a server. */
+/** The target of a call whose host the reader fills in. The call belongs to the API if the API has its path, alone or below the path of a server. */
 function targetOnUnknownHost(servers: URL[], paths: JsonObject, pathname: string, call: HttpCall): Target | null {
   const prefixes = ["", ...servers.map((server) => server.pathname.replace(/\/$/, ""))];
   for (const prefix of prefixes) {
@@ -128,7 +128,7 @@ function isWithin(parts: string[], others: string[]): boolean {
   return next === parts.length;
 }
 
-/** A template of parameters only has the form of any path. */
+/** A template of only parameters has the form of any path. */
 const hasFixedPart = (template: string): boolean =>
   template.split("/").some((part) => part !== "" && !/\{.*\}/.test(part));
 
@@ -149,7 +149,10 @@ function serversOf(url: string, { servers, host, basePath, schemes }: JsonObject
   });
 }
 
-/** The template that matches a path. Of several, the one with the fewest parameters, then with the most fixed text, such as `/items/{id}:cancel`. */
+/**
+ * The template that matches a path. If several do, it is the template with the fewest parameters, then with the most fixed text, such as
+ * `/items/{id}:cancel`.
+ */
 const findPath = (paths: JsonObject, path: string): string | undefined =>
   Object.keys(paths)
     .filter((template) => matches(template, path))
@@ -172,7 +175,7 @@ function matchesPart(template: string, part: string): boolean {
 
 const quoteNames = (names: string[]) => names.map((name) => `“${name}”`).join(", ");
 
-/** Parameters whose names the description leaves open: `filter[name]`, an object. */
+/** Parameters whose description leaves names open: `filter[name]`, an object. */
 const isOpenParameter = (document: JsonObject, parameter: JsonObject) =>
   parameter.content !== undefined || object(resolveRef(document, parameter.schema ?? {})).type === "object";
 
@@ -212,13 +215,13 @@ function parameterProblems(document: JsonObject, parameter: JsonObject, url: URL
   // Swagger 2 has the schema in the parameter itself.
   const schema = parameter.schema ?? parameter;
   const { type } = object(resolveRef(document, schema));
-  // A list may be written in several ways, and so may yes and no.
+  // A list may be written in several ways, and so may a boolean.
   if (value === undefined || others.length > 0 || type === "array" || type === "boolean") return [];
   const isNumber = type !== "string" && /^-?\d+(\.\d+)?$/.test(value);
   return violationsOf(document, schema, isNumber ? Number(value) : value, String(parameter.name));
 }
 
-/** The alternatives of security schemes that an operation requires; none if it can be called without. */
+/** The alternatives of security schemes that an operation requires; empty if it can be called without credentials. */
 function requirementsOf(document: JsonObject, operation: JsonObject): JsonObject[][] {
   const requirements = operation.security ?? document.security;
   if (!Array.isArray(requirements) || requirements.some((each) => Object.keys(object(each)).length === 0)) return [];
@@ -234,7 +237,7 @@ function headerOf({ type, in: place, name }: JsonObject): string | null {
   return isAuthorization ? "Authorization" : null;
 }
 
-/** The lack of a required header or parameter. It is reported at the first header of the request. */
+/** The problem of a missing header or parameter. It is reported at the first header of the request. */
 const missingFieldProblem = (kind: "header" | "parameter", name: string, headers: Set<string>): Problem => ({
   message: `the request lacks the ${kind} “${name}”, which the API description requires`,
   about: [...headers][0] ?? "",
@@ -249,7 +252,7 @@ function headerProblems(parameters: JsonObject[], { headers }: HttpCall): Proble
     .map((name) => missingFieldProblem("header", name, headers));
 }
 
-/** What a call lacks for the first alternative of credentials, if it has those of no alternative. */
+/** What a call lacks for the first alternative of credentials, if it satisfies none of the alternatives. */
 function credentialProblems(document: JsonObject, operation: JsonObject, { headers, query, hasCredentials }: HttpCall) {
   if (headers === null || hasCredentials) return [];
   const isSent = (scheme: JsonObject): boolean => {

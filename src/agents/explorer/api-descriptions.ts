@@ -104,7 +104,7 @@ const withoutVersion = {
   line: 1,
 };
 
-/** Whether a sample calls the API of a description. One outside of the docs may be about another project of the host. */
+/** Whether a sample calls the API of a description. A description outside of the docs may be about another project of the host. */
 async function isCalled({ pages, surveyed }: Session, description: ApiDescription): Promise<boolean> {
   for (const { samples } of [...pages, ...surveyed])
     for (const sample of samples)
@@ -112,7 +112,7 @@ async function isCalled({ pages, surveyed }: Session, description: ApiDescriptio
   return false;
 }
 
-/** A text that starts like JSON. YAML allows more in brackets, such as a comma before the last one, but programs that read JSON don't. */
+/** A text that starts like JSON. YAML allows more within brackets, such as a comma before the closing bracket, but programs that read JSON don't. */
 const startsLikeJson = /^\s*\{\s*"/;
 
 /** A document in JSON or YAML; undefined if it is neither. */
@@ -138,12 +138,12 @@ function syntaxErrorIn(text: string) {
 
 /** The line of an excerpt that its error is about, and its number in the document as indented JSON. */
 const markedLine = /^> *(\d+) \| *(.*)$/m;
-/** What a reference that leads nowhere contains. */
+/** A message about a reference that leads nowhere. Group: the reference. */
 const deadReference = /\$ref pointer "([^"]+)"/;
 
-/** How much of a message names what it is about. */
+/** Maximum part of a message that is searched for the name of its subject. */
 const maxMessageChars = 1000;
-/** What a message about an operation calls it: `/paths/items/{id}/get`. */
+/** The operation in a message about it, such as `/paths/items/{id}/get`. Group: the path. */
 const namedOperation = /\/paths(\/\S*?)\/(?:get|put|post|delete|options|head|patch|trace)\b/;
 
 /** The line of the path of an operation that a message names; null if it names none. */
@@ -162,7 +162,7 @@ function lineOfError(message: string, text: string): number | null {
   if (isAtSameLine) return Number(number);
   const sought = marked.trim() || deadReference.exec(message)?.[1];
   if (!sought) return lineOfOperation(message, lines);
-  // An excerpt that occurs more than once doesn't say which line is meant. Each line with a dead reference has to be fixed.
+  // An excerpt that occurs more than once doesn't say which line is meant. A dead reference does: each of its lines has to be fixed.
   const matches = lines.flatMap((line, index) => (line.includes(sought) ? [index + 1] : []));
   return marked === "" || matches.length === 1 ? (matches[0] ?? null) : null;
 }

@@ -42,7 +42,7 @@ const titlesAboutVersions = [
   /\b(upgrad|migrat)\w*\b.*\b(version|v?\d)/i,
 ];
 
-/** Whether a page says how versions differ: its samples also show what is no longer right. */
+/** Whether a page says how versions differ. Its samples also show what is no longer right. */
 export const isAboutVersions = ({ title }: ReadPage): boolean =>
   titlesAboutVersions.some((aboutVersions) => aboutVersions.test(title));
 
@@ -79,7 +79,7 @@ function lineOf({ code }: CodeSample, { line }: HttpCall, { about }: Problem): n
 
 const shownPath = ({ pathname }: URL) => pathname.replaceAll(encodeURIComponent(unknownPart), "…");
 
-/** The call by a description that it matches, else by the first that it violates; none if it belongs to another API. */
+/** A call with the description that it matches or, if it matches none, the first one that it violates. Empty if the call belongs to another API. */
 function findDescribedCall(descriptions: ApiDescription[], sample: CodeSample, call: HttpCall): DescribedCall[] {
   const candidates = descriptions.flatMap((description) => {
     const problems = findProblems(description, call);

@@ -42,7 +42,7 @@ export function violationsOf(document: JsonObject, schema: unknown, value: Liter
     return value.flatMap((each, at) => violationsOf(document, known.items, each, `${path}[${at}]`, depth + 1));
   if (!(value instanceof Fields)) return valueProblems(known, value, path);
   const names = Object.keys(known.properties);
-  // Descriptions that list properties and say nothing of others seldom mean that any other is allowed.
+  // Descriptions that list properties without mentioning others seldom mean to allow any other property.
   const isClosed = names.length > 0 && (known.others === null || known.others === false);
   const quoted = (list: string[]) => list.map((name) => `“${name}”`).join(", ");
   const unknown = isClosed ? [...value.keys()].filter((name) => !names.includes(name)) : [];
@@ -75,7 +75,7 @@ function valueProblems({ values, least, most, longest }: Schema, value: Literal,
     if (most !== null && value > most) return problem(`at most ${most}`);
     if (least !== null && value < least) return problem(`at least ${least}`);
   }
-  // What stands in for a text may be of any value, but what has words in a row is a text.
+  // A placeholder for a text may have any value, but several words in a row are a real text.
   if (typeof value === "string" && longest !== null && value.length > longest && /\p{L}+ \p{L}+ \p{L}/u.test(value))
     return [
       {
@@ -141,7 +141,7 @@ function typeName(value: Literal): string {
 }
 
 function hasType(types: string[], value: Literal): boolean {
-  // What stands in for a text may be of any type.
+  // A placeholder for a text may have any type.
   if (types.length === 0 || (typeof value === "string" && markUnknownParts(value).includes(unknownPart))) return true;
   const type = typeName(value);
   return types.includes(type) || (type === "integer" && types.includes("number"));

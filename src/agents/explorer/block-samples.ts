@@ -1,9 +1,9 @@
 import type { ParseResult } from "./bracket-samples.ts";
 
-/** How the blocks of a language start that end with `end`, in a line without texts and comments. */
+/** For languages whose blocks end with `end`: how a block starts, in a line without strings and comments. */
 type Blocks = { opens: RegExp; closes: RegExp; unless?: RegExp };
 
-/** What may stand before a value, so that a word there is no modifier of the statement before it. */
+/** What may stand before a value. A word there is not a modifier of the statement before it. */
 const valueStart = String.raw`(?:^|[=([{,;|&]|\b(?:then|do|else))[ \t]*`;
 const word = (names: string) => String.raw`(?<![.:@$\w])(?:${names})(?![\w?!:]|[ \t]*=(?!=))`;
 
@@ -29,15 +29,15 @@ const blocksOf: Record<string, Blocks> = {
 };
 
 /**
- * Finds the block of Ruby or Lua that is the only one without its end. `text`: a sample without its comments, and with underscores in place of its texts. A sample with several
- * open blocks is the start of a longer program.
+ * Finds the block of Ruby or Lua that is the only one without its end. A sample with several open blocks is the start of a longer program. `text`: a
+ * sample without its comments, and with underscores in place of its strings.
  */
 export function findOpenBlock(language: string, text: string): ParseResult {
   const blocks = blocksOf[language];
   if (blocks === undefined || blocks.unless?.test(text)) return null;
   const open: { column: number; line: number }[] = [];
   let openCount = 0;
-  /** The line of a block that ends only with the one around it, by the columns. */
+  /** The line of a block that, by its column, has no `end` of its own: the next one belongs to an outer block. */
   let skippedLine: number | null = null;
   const lines = text.split("\n");
   for (const [index, line] of lines.entries()) {

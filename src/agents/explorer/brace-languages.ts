@@ -7,13 +7,16 @@ type Syntax = {
   blockQuote?: string;
   /** What starts an expression in a text, up to a closing brace. */
   expression?: RegExp;
-  /** What looks like that, and is text. */
+  /** What looks like the start of an expression, but is text. */
   escaped?: RegExp;
-  /** The start of a text that goes on from the next line up to a line with its name, the group. */
+  /** The start of a text that continues from the next line up to a line with its name. Group: the name. */
   heredoc?: RegExp;
 };
 
-/** `open`: what is open in what, from the outermost: a text of one line, an expression in it, a brace in that, or a text or comment of several lines. */
+/**
+ * `open`: what is open, from the outermost to the innermost: a text of one line, an expression in it, a brace in the expression, or a text or comment
+ * of several lines.
+ */
 type State = { open: ("text" | "expression" | "brace" | "block" | "comment")[]; heredoc: string | null };
 
 /** A tokenizer that tells code from texts and comments, line by line. */
@@ -74,7 +77,7 @@ function readCode(stream: StringStream, state: State, { comment, blockQuote, her
   return open.at(-1) === "comment" ? "comment" : "string";
 }
 
-/** Reads one character, which may start or end something within an expression. The brace that ends an expression belongs to the text around it. */
+/** Reads one character, which may start or end something within an expression. The brace that ends the expression belongs to the text around it. */
 function readSign(stream: StringStream, { open }: State): string | null {
   const char = stream.next();
   const isInExpression = open.length > 0;
@@ -83,7 +86,7 @@ function readSign(stream: StringStream, { open }: State): string | null {
   return null;
 }
 
-/** GraphQL has no comments of several lines, but nothing else that starts like one. */
+/** GraphQL has no block comments, but nothing else in it starts like one. */
 export const graphql = toTokenizer({ comment: /^#/, blockQuote: '"""' });
 export const hcl = toTokenizer({
   comment: /^(?:#|\/\/)/,

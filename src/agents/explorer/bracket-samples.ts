@@ -8,7 +8,7 @@ export type ParseResult = { broken: false } | SyntaxProblem | null;
 /** The line of an index in a text, from 1. */
 export const lineAt = (code: string, index: number) => code.slice(0, index).split("\n").length;
 
-/** The line where something is missing before an index: if a value starts a line there, the last line of code above it. */
+/** The line where something is missing before an index. If the value at the index starts a line, it is the last line of code above. */
 export function lineOfMissing(code: string, index: number): number {
   const line = lineAt(code, index);
   const lines = code.split("\n");
@@ -19,7 +19,7 @@ export function lineOfMissing(code: string, index: number): number {
   return previous < 0 ? line : previous + 1;
 }
 
-/** The line after the longest start of a text that is valid, from 1: the first line of what isn't. */
+/** The line after the longest valid start of a text, from 1. It is the first invalid line. */
 export function lineAfterValidStart(text: string, isValid: (start: string) => boolean): number {
   const lines = text.split("\n");
   for (let count = lines.length - 1; count > 0; count--)
@@ -45,12 +45,12 @@ const depthChange = (line: string) => line.split(/[([{]/).length - line.split(/[
 /** Nodes whose text contains no code, such as the text of a PHP template. */
 const opaque = /^Text$|String|Comment|Char|Rune|TextBlock|Heredoc|RegExp/;
 
-/** A quote that no string contains. A single one may be an apostrophe, a lifetime or part of a number. */
+/** A quote outside of all strings. A single quote may be an apostrophe, a lifetime or part of a number. */
 const unclosedQuote = /"|(?<=[([{,=:]\s*)'(?![a-z]\w*\b(?!'))/;
 
 /**
- * Checks whether the brackets and quotes of a sample match. Other syntax errors are ignored. The parser only tells code
- * from strings and comments: what it makes of the brackets after an error of its own says nothing.
+ * Checks whether the brackets and quotes of a sample match. Other syntax errors are ignored. The parser only tells code from strings and comments.
+ * After an error of its own, how it matches brackets says nothing.
  */
 export function checkBrackets(language: GrammarName, code: string): ParseResult {
   const tag = openingOf(language, code);
@@ -65,7 +65,7 @@ export function checkBrackets(language: GrammarName, code: string): ParseResult 
   if (quote !== undefined)
     return { broken: true, message: `${text[quote]} is never closed`, line: lineAt(source, quote) };
   const result = checkMatching(text, tag.length);
-  // Brackets that match don't make a sample valid in which the parser found an error: then nothing is known.
+  // If the parser found an error, matching brackets don't make the sample valid. Nothing is known then.
   if (result?.broken) return result;
   const parameters = language === "go" ? goBlockInParameters.exec(text) : null;
   if (parameters) {
@@ -101,7 +101,7 @@ function findMissingComma(code: string, text: string): SyntaxProblem | null {
       return { broken: true, message: "a comma is missing at the end of the line", line: lastLine.index + 1 };
     depth += depthChange(line);
     if (line.trim() === "" && (lines[index] ?? "").trim() === "") continue;
-    // What a line ends with in a string or before a comment isn't looked at.
+    // A line that ends with a string or before a comment is skipped.
     const endsHere = line.trimEnd().length === (lines[index] ?? "").trimEnd().length;
     const [, word = ""] = /(\w+|[)\]}])$/.exec(endsHere ? line.trimEnd() : "") ?? [];
     lastLine = word === "" ? null : { index, word };
@@ -109,7 +109,9 @@ function findMissingComma(code: string, text: string): SyntaxProblem | null {
   return null;
 }
 
-/** Finds a typographic quote, as word processors write it: no language accepts it around a string. `text`: the code without its strings and comments. */
+/**
+ * Finds a typographic quote, as word processors write it. No language accepts it around a string. `text`: the code without its strings and comments.
+ */
 export function findTypographicQuote(text: string, source: string): SyntaxProblem | null {
   const index = text.search(/[“”]/);
   return index < 0
@@ -118,14 +120,14 @@ export function findTypographicQuote(text: string, source: string): SyntaxProble
 }
 
 /**
- * Checks whether each line of Python that ends a block goes back to the column of an outer one, which parsers for editors don't check. `text`: the
- * code with its strings and comments blanked. Lines that start with a string or a comment, or that continue another line, may have any column.
+ * Checks whether each line of Python that ends a block returns to the column of an outer block. Parsers for editors don't check this. `text`: the
+ * code with its strings and comments blanked. Lines that start with a string or a comment, and lines that continue another line, may have any column.
  */
 function checkIndentation(code: string, text: string): ParseResult {
   if (code.includes("\t")) return { broken: false };
   const columnOf = (line: string) => line.search(/\S/);
   const lines = code.split("\n");
-  /** Of the blocks that are open, from the outermost one. */
+  /** The columns of the open blocks, the outermost first. */
   let columns: number[] = [];
   let isContinued = false;
   let depth = 0;
@@ -135,7 +137,7 @@ function checkIndentation(code: string, text: string): ParseResult {
     if (isStatement) {
       const outer = columns.filter((each) => each <= column);
       const endsBlock = outer.length < columns.length;
-      // Without an outer block, the sample began in the middle of one.
+      // Without an outer block, the sample began inside a block.
       const outerColumn = outer.at(-1) ?? column;
       if (endsBlock && outerColumn < column)
         return { broken: true, message: "the indentation matches no line above", line: index + 1 };
@@ -147,7 +149,7 @@ function checkIndentation(code: string, text: string): ParseResult {
   return { broken: false };
 }
 
-/** Whether the brackets of a text match from an index on. Null if nothing follows an open one: the sample is the head of a block. */
+/** Whether the brackets of a text match from an index on. Null if nothing follows an open bracket, because the sample is the head of a block. */
 export function checkMatching(text: string, from = 0): ParseResult {
   const open: number[] = [];
   for (let index = from; index < text.length; index++) {
@@ -156,7 +158,7 @@ export function checkMatching(text: string, from = 0): ParseResult {
     if (closing.has(mark)) open.push(index);
     else if (last !== undefined && closing.get(text[last]!) === mark) open.pop();
     else if (/[)\]}]/.test(mark)) {
-      // A bracket that closes one further out leaves the last one open.
+      // A bracket that closes an outer bracket leaves the last one open.
       const isForOther = open.some((at) => closing.get(text[at]!) === mark);
       return isForOther
         ? { broken: true, message: `${text[last!]} is never closed`, line: lineAt(text, last!) }
@@ -170,7 +172,7 @@ export function checkMatching(text: string, from = 0): ParseResult {
     : { broken: true, message: `${text[unclosed]} is never closed`, line: lineAt(text, unclosed) };
 }
 
-/** The quote that a line opens where a text may start, and doesn't close; null if it closes all. */
+/** The quote that a line opens where a text may start and doesn't close; null if it closes all of its quotes. */
 function openQuoteOf(line: string): string | null {
   let quote: string | null = null;
   for (const { 0: match, index } of line.matchAll(/\\.|["'`]/g)) {
@@ -181,7 +183,7 @@ function openQuoteOf(line: string): string | null {
   return quote;
 }
 
-/** A quote that is never closed also leaves the bracket before it open: then the quote is the problem to report. */
+/** A quote that is never closed also leaves the bracket before it open. In this case, the quote is the problem to report. */
 export function withOpenQuote(result: SyntaxProblem, code: string): SyntaxProblem {
   const quote = /^[([{)\]}] is/.test(result.message) ? openQuoteOf(code.split("\n")[result.line - 1] ?? "") : null;
   return quote === null ? result : { ...result, message: `${quote} is never closed` };

@@ -3,7 +3,7 @@ import { type HttpCall, queryOf, toUrl } from "./http-call.ts";
 import { Fields, type Literal, parseJson, unknownPart, unresolved } from "./literals.ts";
 import { argumentsOf, type Program, type ProgramLanguage, parseProgram } from "./programs.ts";
 
-/** What an argument of a client's function means, by its name in an object of options or in a call. */
+/** The names of arguments of a client's function, in an object of options or in a call, by what the arguments mean. */
 type OptionNames = { body: string[]; text: string[]; query: string[]; credentials: string[] };
 
 const scriptOptions: OptionNames = {
@@ -104,13 +104,13 @@ function toCalls({ language, code }: Program, node: SyntaxNode, call: CallArgume
   ];
 }
 
-/** The names of all fields of an object, none without one; null: unknown. */
+/** The names of all fields of an object; empty without an object; null: unknown. */
 function keysOf(value: Literal | undefined): string[] | null {
   if (value === undefined) return [];
   return value instanceof Fields && !value.isOpen ? [...value.keys()] : null;
 }
 
-/** The JSON of a body that is a text; any other text is unresolved. */
+/** The value of a body that is JSON text; any other text is unresolved. */
 function parseBody(body: Literal | undefined): Literal | undefined {
   if (typeof body !== "string") return body;
   return /^\s*[{[]/.test(body) ? parseJson(body) : unresolved;

@@ -22,20 +22,20 @@ import {
 } from "./session.ts";
 import { findOtherScript } from "./writing-scripts.ts";
 
-/** The share of the goal in the headings of a section from which they match it fully. */
+/** Headings match the goal fully from this share of the goal on. */
 const fullHeadingShare = 0.3;
-/** A section with half of the goal's words is far less than half of an answer. */
+/** The words of a section count by this power of their share, because a section with half of the goal's words is far less than half of an answer. */
 const shareExponent = 3;
-/** What the headings of a section and its nearness in meaning add to its words, which add up to 1. */
+/** How much headings and nearness in meaning add to the words of a section, which add up to 1. */
 const fitWeight = { headings: 0.2, similarity: 0.5 };
 /**
- * The sum from which a section begins to fit the goal, and from which it fits in full. Tuned on the goals in tuning.json and held-out.json: below
- * the first are nearly all sections of docs without an answer, above the second most answers whose words are those of the goal.
+ * A section begins to fit the goal at the first sum, and fits fully from the second on. Tuned on the goals in tuning.json and held-out.json: nearly
+ * all sections of docs without an answer are below the first sum. Most answers that have the words of the goal are above the second.
  */
 const fitRange = { none: 0.64, full: 1.2 };
 /** Factor for a section of a page without a sample. */
 const withoutSample = 0.8;
-/** The share of the goal from which the best section should have a sample. A section that matches less is only one that comes close. */
+/** The best section should have a sample if it matches this share of the goal. A section that matches less only comes close to an answer. */
 const minShareForSample = 2 * minReportedShare;
 
 const round = (share: number) => Math.round(share * 100) / 100;
@@ -103,8 +103,8 @@ export async function* conclude(session: Session, index: SectionIndex, ended: Se
 }
 
 /**
- * How well a section fits the goal, 0 to 1: by its words, its headings and its meaning. Nothing of it depends on other pages, so that it doesn't
- * rise because something was removed there.
+ * How well a section fits the goal, 0 to 1: by its words, its headings and its meaning. The fit doesn't depend on other pages, so it doesn't rise if
+ * something is removed there.
  */
 function fitOf({ share, headingShare }: Match["withoutRarity"], similarity: number): number {
   const sum =
@@ -115,8 +115,8 @@ function fitOf({ share, headingShare }: Match["withoutRarity"], similarity: numb
 }
 
 /**
- * The best fit of all sections of prose, or of those that answer the parts of the goal together; those of pages without a sample fit less. The
- * nearest section can fit less, because its rank depends on more. A likely answer fits as well as it is probable at least.
+ * The best fit of all sections of prose, or of the sections that answer the parts of the goal together. Sections of pages without a sample fit less.
+ * The nearest section may not have the best fit, because its rank depends on more. A likely answer fits at least as well as it is probable.
  */
 function bestFit({ state, all, sections }: Answer, pages: ReadPage[], index: SectionIndex): number {
   const sampled = new Set(pages.flatMap(({ url, samples }) => (samples.length > 0 ? [url] : [])));

@@ -14,8 +14,8 @@ const scriptLabel = /^(?:sh|bash|shell|zsh)$/;
 const commandLabel = /^(?:sh|bash|shell|zsh|console|terminal|shell-session|shellsession|sh-session|bash-session|http)$/;
 
 /**
- * Checks whether the samples of a page can be copied: what to fill in is explained, and commands have no prompt. `descriptions`: those of
- * the docs, which explain their parameters and properties.
+ * Checks whether the samples of a page can be copied: placeholders are explained, and commands have no prompt. `descriptions`: the API descriptions
+ * of the docs, which explain their parameters and properties.
  */
 export const checkCopying = (page: ReadPage, pages: ReadPage[], descriptions: ApiDescription[]): Check[] => [
   ...placeholderChecks(page, pages, descriptions),
@@ -28,7 +28,7 @@ const inCommand = /<([a-z][\w -]{2,40})>/gi;
 const urlOfSample = /(?<![`]|[fF$]["'])https?:\/\/[^\s"'`]+/g;
 /** `{region_code}`, `<region-code>` or `[region-code]`. */
 const inUrl = /(?<![$#])\{([a-z]\w{2,40})\}|<([a-z][\w-]{2,40})>|(?<=\/)\[([a-z][\w-]{2,40})\]/gi;
-/** `<<region-code>>` or `<region-code>`. A tag of one word may be one of HTML. */
+/** `<<region-code>>` or `<region-code>`. A tag of one word in single brackets may be an HTML tag. */
 const inQuotes = /(?<=["'`])(?:<<([a-z][\w -]{2,40})>>|<([a-z]\w*(?:[ _-]\w+){1,4})>)(?=["'`])/gi;
 /** `YOUR_REGION_CODE` or `INSERT_REGION_CODE`. */
 const afterRequest = /\b(?:YOUR|INSERT)[_-]([A-Z][A-Z_-]{2,40})\b/g;
@@ -37,7 +37,7 @@ const beforeHere = /\b(?!YOUR|INSERT)([A-Z][A-Z_-]{2,40})[_-]HERE\b/g;
 
 /** The placeholders of a sample. `name`: the words between the marks. */
 function placeholdersOf(sample: CodeSample): { name: string; text: string }[] {
-  // What a program printed is not for readers to fill in.
+  // Readers don't fill in what a program printed.
   const code = commandsOf(sample.code) ?? sample.code;
   const marked = commandLabel.test(languageOf(sample)) ? [...code.matchAll(inCommand)] : [];
   const inUrls = [...code.matchAll(urlOfSample)].flatMap(([url]) => [...url.matchAll(inUrl)]);
@@ -49,7 +49,7 @@ function placeholdersOf(sample: CodeSample): { name: string; text: string }[] {
   }));
 }
 
-/** A sample without a placeholder, and without what it is the value of: `region=YOUR_REGION` and `--region <region>` explain nothing. */
+/** A sample without a placeholder and without the name whose value it is, because `region=YOUR_REGION` and `--region <region>` explain nothing. */
 const restOf = (code: string, placeholder: string): string =>
   code.replace(new RegExp(`(?:[\\w-]+=|(?<!\\S)--?[\\w-]+ )?["']?${RegExp.escape(placeholder)}`, "g"), "");
 
@@ -90,7 +90,7 @@ function placeholderChecks(page: ReadPage, pages: ReadPage[], descriptions: ApiD
   );
 }
 
-/** Whether a sample has commands with a prompt, and nothing that they print. */
+/** Whether a sample has only commands with a prompt, without their output. */
 function isAllPrompted({ code }: CodeSample): boolean {
   const lines = code.split("\n").filter((line) => line.trim() !== "");
   return commandsOf(code)?.split("\n").length === lines.length;
@@ -100,13 +100,13 @@ function isAllPrompted({ code }: CodeSample): boolean {
 const commandNames = (samples: CodeSample[]): Set<string> =>
   new Set(samples.flatMap(({ code }) => code.split("\n").flatMap((line) => /^[\w./-]+/.exec(line)?.[0] ?? [])));
 
-/** Whether each line of a sample is a known command after a number sign, the prompt of root: as comments, they would say nothing. */
+/** Whether each line of a sample is a known command after a number sign, the prompt of root. Such lines would make no sense as comments. */
 function isRootSession({ code }: CodeSample, names: Set<string>): boolean {
   const lines = code.split("\n").filter((line) => line.trim() !== "");
   return lines.length > 0 && lines.every((line) => names.has(/^# ([\w./-]+)/.exec(line)?.[1] ?? ""));
 }
 
-/** Commands with a prompt, on a site most of whose commands have none. */
+/** Checks for commands with a prompt, on a site where most commands have none. */
 function promptChecks(page: ReadPage, pages: ReadPage[]): Check[] {
   const isUnlabelledCommand = (sample: CodeSample) =>
     sample.language === null && (isAllPrompted(sample) || installsOf(sample.code).length > 0);

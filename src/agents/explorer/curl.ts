@@ -5,7 +5,7 @@ import { commandsOf } from "./shell-samples.ts";
 
 /** Short options of curl that take a value, in the same word or in the next. */
 const shortWithValue = new Set("AbcCdDeEFhHKmoPQrtTuUwxXyYz");
-/** Long options of curl that are read with their value. The value of any other one is read as an address, and is left out if it is none. */
+/** Long options of curl that are read with their value. The value of any other option is read as an address, and is left out if it isn't one. */
 const longWithValue = new Set(
   `aws-sigv4 cacert cert config connect-timeout connect-to cookie data data-ascii data-binary data-raw data-urlencode form form-string
 header json key max-time oauth2-bearer output proxy referer request resolve retry upload-file url url-query user user-agent
@@ -29,15 +29,15 @@ const longNames: Record<string, string> = {
 /** The requests of the curl commands in a script or a terminal session. */
 export async function callsOfCommands(code: string): Promise<HttpCall[]> {
   const { parse, forEachChild } = await import("unbash");
-  // null: not a terminal session. The lines of its commands are unknown, because the output between them is left out.
+  // null: not a terminal session. In a terminal session, the lines of the commands are unknown, because the output between them is left out.
   const commands = commandsOf(code);
-  // The shell would take a placeholder in angle brackets for a redirection.
+  // A shell would read a placeholder in angle brackets as a redirection.
   const source = (commands ?? code).replace(/<[A-Za-z][^<>\n|&;]{0,60}>/g, unknownPart);
   const calls: HttpCall[] = [];
   const variables = new Map<string, string>();
   const visit = (node: SyntaxNode) => {
     if (node.type === "Command") {
-      // In front of a command, an assignment is for this command alone.
+      // An assignment in front of a command applies only to this command.
       for (const part of node.name === undefined ? node.prefix : [])
         if (part.type === "Assignment" && part.name !== undefined && part.value?.type === "Word") {
           const value = textOf(part.value, variables);
@@ -58,10 +58,10 @@ export async function callsOfCommands(code: string): Promise<HttpCall[]> {
   return calls;
 }
 
-/** Variables with a longer value are unknown: each may repeat others, so their length could be exponential. */
+/** Variables with a longer value are unknown. Each variable may repeat others, so their length could be exponential. */
 const maxVariableChars = 2000;
 
-/** The text of a word, in which what only the shell knows is unknown. */
+/** The text of a word. Parts that only the shell knows are unknown. */
 function textOf(word: Word, variables: Map<string, string>): string {
   const expand = (part: WordPart): string => {
     if (part.type === "DoubleQuoted" || part.type === "LocaleString") return part.parts.map(expand).join("");
@@ -75,7 +75,7 @@ function textOf(word: Word, variables: Map<string, string>): string {
 
 type Option = { name: string; value: string };
 
-/** The options of a command, by their long names; a word that belongs to none is a `url`. */
+/** The options of a command, by their long names. A word that belongs to no option is a `url`. */
 function optionsOf(words: string[]): Option[] {
   const options: Option[] = [];
   const rest = [...words];
@@ -93,7 +93,10 @@ function toLongOption(word: string, rest: string[]): Option {
   return { name, value: longWithValue.has(name) ? (rest.shift() ?? "") : "" };
 }
 
-/** The options of a word such as `-sXPOST`: the last one may have a value, in the same word or at the start of `rest`, which it is taken from. */
+/**
+ * The options of a word such as `-sXPOST`. The last option may have a value, in the same word or at the start of `rest`. The value is removed from
+ * `rest`.
+ */
 function toShortOptions(word: string, rest: string[]): Option[] {
   const letters = [...word].slice(1);
   const valueIndex = letters.findIndex((letter) => shortWithValue.has(letter));
@@ -146,7 +149,7 @@ function callOf(options: Option[], hasUnknownWords: boolean, line: number): Http
     headerLines.some((header) => header.startsWith("@") || header.split(/[:;]/)[0]!.includes(unknownPart));
   const hasCredentials = has(credentialOption);
   return valuesOf(/^url$/).flatMap((address) => {
-    // To a folder, curl adds the name of the file that it uploads.
+    // If the address is a folder, curl adds the name of the uploaded file.
     const file = address.endsWith("/") && has(/^upload-file$/) ? unknownPart : "";
     const url = toUrlOfAnyHost(address + file);
     if (url === null) return [];

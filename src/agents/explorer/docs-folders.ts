@@ -7,9 +7,9 @@ const minLinkShare = 0.75;
 const minShareBeside = 0.5;
 
 /**
- * The folder of its host that the docs of a start page are in, as a URL that ends with a slash: the deepest one that contains the page and
- * nearly all pages of this host that it links to. Hosts such as github.io have a project in each folder, and what is beside a folder
- * usually isn't part of its docs. A page without such links tells nothing, so its docs are the whole host.
+ * The folder of its host that contains the docs of a start page, as a URL that ends with a slash. It is the deepest folder that contains the page and
+ * nearly all pages of this host that the page links to. Hosts such as github.io have a project in each folder, so pages beside a folder usually don't
+ * belong to its docs. If the page has no such links, its docs are the whole host.
  */
 export function findDocsFolder(page: ReadPage): string {
   const { origin, pathname } = new URL(page.url);

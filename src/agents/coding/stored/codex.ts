@@ -48,7 +48,7 @@ function toOutput(id: string, name: string, output: string): AgentEvent {
   return toResult({ id, name, ok: null, output: output.slice(header.length) }, exitCode);
 }
 
-/** A command that code of the model started is only in what Codex executed. */
+/** If code of the model started a command, it is found only in what Codex executed. */
 function parseCommand(item: Fields, state: StreamState): AgentEvent[] {
   const id = text(item.id);
   if (item.type !== "CommandExecution" || state.toolNames.has(id)) return [];
@@ -57,7 +57,7 @@ function parseCommand(item: Fields, state: StreamState): AgentEvent[] {
   return [call, toResult({ id, name: "exec_command", ok: code === 0, output: text(item.aggregated_output) }, code)];
 }
 
-/** A command is a text or a list of words, of which a shell gets the last. */
+/** A command is a text or a list of words. In a list that starts a shell, the last word is the command. */
 function withCommandText(input: unknown): unknown {
   const { command } = object(input);
   return Array.isArray(command) ? { command: text(list(command).at(-1)) } : input;

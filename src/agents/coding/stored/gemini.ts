@@ -2,7 +2,10 @@ import type { AgentEvent } from "../../agent.ts";
 import { type Fields, list, object, text, textOf } from "../../fields.ts";
 import { exitCodeIn, message, toCall, toResult } from "../streams/stream.ts";
 
-/** For `~/.gemini/tmp/*\/chats/session-*`: lines, of which the last one of an ID is complete, or one object with all messages. */
+/**
+ * For `~/.gemini/tmp/*\/chats/session-*`. The file has one object with all messages, or lines. Of several lines with the same ID, the last one is
+ * complete.
+ */
 export function parseStoredGemini(lines: Fields[]): AgentEvent[] {
   const messages = lines
     .flatMap((line) => [line, ...list(line.messages), ...list(object(line.$set).messages)])

@@ -27,7 +27,7 @@ const asStream =
     return lines.flatMap((line) => parseLine(parse, line, state));
   };
 
-/** Each line once: a session that continues another repeats its lines. */
+/** Reads each line once, because a session that continues another one repeats its lines. */
 const parseStoredClaude = (lines: Fields[]): AgentEvent[] =>
   asStream(parseClaudeLine)([...new Map(lines.map((line, at) => [text(line.uuid) || at, line])).values()]);
 

@@ -46,7 +46,7 @@ export function parseClaudeLine(line: Fields, state: StreamState): AgentEvent[] 
   return [];
 }
 
-/** A call for which Claude Code would have asked. Without anyone to ask, it refuses the call. */
+/** A call for which Claude Code would have asked for permission. It refuses the call if there is nobody to ask. */
 const toPermissionQuestion = ({ tool_name: tool, tool_input: input }: Fields): AgentEvent => ({
   type: "interruption",
   question: `May I use ${text(tool)}: ${JSON.stringify(input ?? {})}?`.slice(0, 1000),

@@ -53,7 +53,7 @@ function parseCall(item: Fields, isStart: boolean): AgentEvent[] | null {
     return [toResult({ id, name: tool, ok: ok && !item.error, output })];
   }
   if (name === "web_search") {
-    // What the provider did for the model is known only when it is done.
+    // Codex reports what the provider did for the model only when it is done.
     if (isStart) return [];
     const { type, url } = object(item.action);
     const isPage = type === "open_page" && typeof url === "string";

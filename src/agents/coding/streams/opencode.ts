@@ -23,7 +23,7 @@ export function parseOpencodeLine(line: Fields, state: StreamState): AgentEvent[
   if (line.type === "step_finish") {
     const cost = number(part.cost);
     if (cost !== null) state.costUsd = (state.costUsd ?? 0) + cost;
-    // It may go on, as after a step that shortens the conversation.
+    // The agent may go on, for example after a step that shortens the conversation.
     if (part.reason !== "tool-calls") state.likelyEnd = toStreamEnd(state, null);
     return [];
   }

@@ -35,7 +35,7 @@ export type StreamState = {
   partialMessage: string;
   /** The agent's last message. */
   lastMessage: string | null;
-  /** How the session ends if the agent does nothing more, as after a failure that it may get over. */
+  /** How the session ends if the agent does nothing more. It may still recover, for example after a failure. */
   likelyEnd: StreamEnd | null;
   /** The cost of the session so far, if the agent reports it in parts. */
   costUsd: number | null;
@@ -95,7 +95,7 @@ export const nameOfCall = (state: StreamState, id: string): string => state.tool
 const maxTextChars = 16_000;
 const maxOutputChars = 12_000;
 
-/** evald's names for tools, so that grading can distinguish commands from pages, with those that agents use. */
+/** evald's names for tools, each with the names that agents use. With evald's names, grading can tell commands from pages. */
 const agentNames = {
   run_command: "Bash bash shell run_shell_command exec_command command_execution execute",
   fetch_page: "WebFetch webfetch web_fetch fetch",
@@ -149,8 +149,8 @@ const commandIn = ({ command, cmd, commands }: Fields): string =>
 const pathIn = (patch: string): string | undefined => /^\*\*\* (?:Add|Update|Delete) File: (.+)$/m.exec(patch)?.[1];
 
 /**
- * The result of a call. `ok`: null if the agent does not say whether it succeeded. `reportedCode`: the exit code of a command; null if
- * unknown. Then `ok` decides, unless the output says that the command was stopped.
+ * The result of a call. `ok`: null if the agent does not say whether the call succeeded. `reportedCode`: the exit code of a command; null if unknown.
+ * If it is unknown, `ok` decides, unless the output says that the command was stopped.
  */
 export function toResult(
   { id, name, ok, output }: { id: string; name: string; ok: boolean | null; output: string },
@@ -229,7 +229,7 @@ export function statusIn(errorMessage: string): number | null {
 /** The exit code of a command: reported, or found in the text of its result; null: unknown. */
 export type ExitCode = number | { inText: number } | null;
 
-/** The exit code in the output of a command: agents add a line of its own before or after what the command printed. */
+/** The exit code in the output of a command. Agents add it in a separate line before or after what the command printed. */
 export function exitCodeIn(output: string): ExitCode {
   const lines = output.trim().split("\n");
   const ownLines = [...lines.slice(0, 2), ...lines.slice(-8)].join("\n");
