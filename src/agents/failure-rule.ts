@@ -24,11 +24,11 @@ export type FailureRule = {
   /** A setting or command to copy; `{subject}` stands for the subject. */
   command?: string;
   /**
-   * Where to do it: a path of the pages, in which `{prompt}` is the ID of the prompt and `{subject}` the subject. `needs`: what a member must
-   * be allowed to do there; everyone may read the others.
+   * Where to do it: a path of the pages. `{prompt}` stands for the ID of the prompt, and `{subject}` for the subject. `needs`: what a member must be
+   * allowed to do on that page; without it, everyone may read the page.
    */
   button?: { label: string; path: string; needs?: "write" | "models" | "organization" };
-  /** Whether running it again, with nothing changed, can succeed. Then it comes before the button. Default: false. */
+  /** Whether running it again without any change can succeed. The button for that then comes before this one. Default: false. */
   runAgain?: true;
 };
 

@@ -1,6 +1,8 @@
 import { type CodeBlock, wrongMark } from "./code-blocks.ts";
 
-/** A fenced code block. Its code starts in the line after `line`, and `endLine` closes it; if nothing does, `endLine` is the last of its code. */
+/**
+ * A fenced code block. Its code starts in the line after `line`. `endLine` is the line that closes it or, if nothing does, the last line of its code.
+ */
 export type Fence = { sample: CodeBlock & { line: number; isClosed: boolean }; endLine: number };
 
 const quoteMarks = String.raw`(?:>\s?)*`;
@@ -50,7 +52,7 @@ const bareFence = /^\s*(?:`{3,20}|~{3,20})\s*$/;
 const languageWithFences = /^(?:md|mdx|markdown|mdc|rst|myst|qmd|rmd)$/;
 
 /**
- * Whether a block contains the fence that opens the next one, because the fence that closes it is missing. An example of Markdown closes each
+ * Whether a block contains the fence that opens the next block, because the fence that should close it is missing. An example of Markdown closes each
  * fence that it opens.
  */
 export function swallowsFence({ language, code }: CodeBlock): boolean {
@@ -70,8 +72,8 @@ function readOpening(line: string): Opening | null {
 }
 
 /**
- * Index of the line after the code of a block. A line that opens another block with a language ends one that isn't closed: code with such a line
- * needs a longer fence.
+ * Index of the line after the code of a block. If a block isn't closed, a line that opens another block with a language ends it. Code that contains
+ * such a line needs a longer fence.
  */
 function findEnd(lines: string[], start: number, { prefix, mark }: Opening): { end: number; isClosed: boolean } {
   const markOrLonger = `${mark[0]}{${mark.length},}`;

@@ -9,9 +9,9 @@ import { plainText } from "./markdown-links.ts";
 /** Selectors of elements whose content nobody reads. */
 const unreadElements = ["head", "script", "style", "template", "svg"];
 const menus = ["nav", "footer", "[role=navigation]", "[role=contentinfo]", "[role=search]"];
-/** Selectors of elements to leave out, because they surround the content of a page. The next list is for a page in which they are its content. */
+/** Selectors of elements that surround the content of a page and are left out. If they are the content of a page, the next list applies. */
 const surroundings = [[...menus, "aside", "form", "button"], menus, []];
-/** If less text than this, and less than half of the page's own, would be left, fewer surroundings are left out. */
+/** If less text than this and less than half of the page's own text would remain, fewer surroundings are left out. */
 const minMainChars = 200;
 
 /** A link whose text is empty or only a sign such as ¶, unless it is an image or the whole heading. */
@@ -30,13 +30,16 @@ export function toMarkdown(html: string, url: string, ownChars: number): string 
       .replace(emptyLink, "")
       .trim();
   } catch {
-    // The failure may have left the module in a broken state, so the next conversion loads it again.
+    // The failure may have left the module in a broken state, so it is loaded again for the next conversion.
     isInitialized = false;
     return decodeEntities(html.replace(/<(script|style)\b[\s\S]*?<\/\1>/gi, "").replace(/<[^>]+>/g, " ")).trim() || url;
   }
 }
 
-/** The page as Markdown without the first list of `surroundings` that leaves `minChars` of it, or else anything. */
+/**
+ * The page as Markdown, without the first list of `surroundings` after which at least `minChars` remain. If there is no such list, anything that
+ * remains.
+ */
 function convertMain(source: string, url: string, minChars: number): string {
   const origin = new URL(".", url).href;
   let firstText = "";
@@ -56,12 +59,12 @@ const headingLine = /^#{1,6} .*$/gm;
 const textWithPictures = String.raw`(?:!\[[^[\]\n]{0,200}\]|[^[\]\n]){0,200}`;
 const urlPart = String.raw`[^()\s]{0,500}`;
 const linkTitle = String.raw` "[^"\n]{0,200}"`;
-/** `[text](page#section "title")`, whose page may be missing. Groups: the text and the page. */
+/** `[text](page#section "title")`. The page may be missing. Groups: the text and the page. */
 const sectionLink = new RegExp(String.raw`\[(${textWithPictures})\]\((${urlPart})#${urlPart}(?:${linkTitle})?\)`, "g");
 
 /**
- * Markdown whose headings have no links to sections of their page, at `url`. Builders add such a link around the text of a heading, which
- * stays, or beside it, with a sign or with words such as "Permalink to Install".
+ * Markdown without links from its headings to sections of the page itself, at `url`. Builders add such a link around the text of a heading, or beside
+ * it, with a sign or with words such as "Permalink to Install". A text inside the link stays.
  */
 function withoutPermalinks(markdown: string, url: string): string {
   const isOwnPage = (target: string) => target === "" || pageKey(target) === pageKey(url);

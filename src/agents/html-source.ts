@@ -1,7 +1,10 @@
 import { onContent } from "./code-blocks.ts";
 import { isLanguageName } from "./languages.ts";
 
-/** What may be in the head of a page: in the first group without content, in the second with content up to its end tag. */
+/**
+ * Elements that may be in the head of a page. The first group has elements without content. The second has elements with content up to their end
+ * tags.
+ */
 const headElement =
   /<(?:(base|basefont|bgsound|link|meta)|(title|noscript|noframes|style|script|template))(?=[\s/>])/iy;
 /** What browsers skip in a head: space, comments, the doctype, `<html>`, and most end tags. */
@@ -29,7 +32,7 @@ export function closeHead(html: string): string {
   return /^<\/head\b/i.test(html.slice(at, at + 10)) ? html : `${html.slice(0, at)}</head>${html.slice(at)}`;
 }
 
-/** Where an element ends, from the end of its name on; -1 if it doesn't. `name` is undefined for one without content. */
+/** Where an element ends; -1 if it doesn't. The search starts at the end of its name. `name` is undefined for an element without content. */
 function endOfElement(html: string, at: number, name: string | undefined): number {
   const tagEnd = html.indexOf(">", at);
   if (tagEnd < 0) return -1;
@@ -41,19 +44,19 @@ function endOfElement(html: string, at: number, name: string | undefined): numbe
 
 const emptyTag = /^(?:area|base|br|col|embed|frame|hr|img|input|link|meta|param|source|track|wbr)$/i;
 
-/** XHTML as HTML: in XML, any element may be closed by its own start tag. */
+/** XHTML as HTML. In XML, the start tag of any element may also close it. */
 export const expandEmptyTags = (xhtml: string): string =>
   xhtml.replace(/<([a-z][\w:-]*)((?:\s[^<>]*)?)\/>/gi, (tag, name: string, attributes: string) =>
     emptyTag.test(name) ? tag : `<${name}${attributes}></${name}>`,
   );
 
-/** At least one number, and nothing else but space and tags. `tableTags`: names of the tags that end the cell. */
+/** At least one number, and otherwise only space and tags. `tableTags`: names of the tags that end the cell. */
 function numbersUpTo(tableTags: string): string {
   const otherTag = String.raw`<(?!\/?(?:${tableTags})\b)[^<>]*>`;
   return String.raw`(?:\s|${otherTag})*\d(?:[\s\d]|${otherTag})*`;
 }
 
-/** The first of several cells of a row, with nothing in it but numbers. What precedes it is in the first group. */
+/** The first of several cells of a row, if it has only numbers. Group: what precedes the cell. */
 const gutterCell = new RegExp(
   String.raw`(<tr\b[^<>]*>\s*)<t[dh]\b[^<>]*>${numbersUpTo("t[dhr]")}<\/t[dh]>(?=\s*<t[dh]\b)`,
   "gi",
@@ -61,7 +64,7 @@ const gutterCell = new RegExp(
 
 const cellTags = "td|tr|table";
 const insideCell = String.raw`(?!<\/?(?:${cellTags})\b)[\s\S]`;
-/** A table of one row whose first cell has numbers, and whose other one has a block of code, which is the first group. */
+/** A table of one row with two cells: numbers, and a block of code. Group: the block of code. */
 const numberedBlock = new RegExp(
   [
     String.raw`<table\b[^<>]*>(?:\s|<(?:thead|tbody|tr)\b[^<>]*>)*`,
@@ -76,7 +79,7 @@ const numberedBlock = new RegExp(
 const withoutLineNumbers = (html: string): string => html.replace(numberedBlock, "$1");
 
 const blockEnd = String.raw`<\/(?:div|li|tr)>`;
-/** All end tags in a row, such as `</div></li>`, that end a line without a line break before or after them. */
+/** Several end tags in a row, such as `</div></li>`, which end a line without a line break before or after them. */
 const blockEnds = new RegExp(
   String.raw`(?<!${blockEnd})(?<!\n(?:<\/\w+>){0,4})(?:${blockEnd})+(?!${blockEnd}|[ \t]*\n)`,
   "gi",
@@ -85,8 +88,8 @@ const blockEnds = new RegExp(
 const emptySpan = /<span[^<>]*><\/span>/gi;
 
 /**
- * A sample in which text breaks the lines, and no element does. Empty elements are removed twice, the second time those that had only others in
- * them, because mdream takes a line break next to one for a space.
+ * A sample whose lines are broken by line breaks in its text, not by elements. mdream takes a line break next to an empty element for a space, so
+ * empty elements are removed. This is done twice, because some contain only other empty elements.
  */
 const asLines = (block: string) =>
   block
@@ -96,16 +99,16 @@ const asLines = (block: string) =>
     .replace(emptySpan, "")
     .replace(emptySpan, "");
 
-/** A `<div>` of text alone that says how it is shown: as code of a language, or with the lines of its source. */
+/** A `<div>` with only text and an attribute that says how it is shown: as code of a language, or with the lines of its source. */
 const preformattedText = new RegExp(
   String.raw`<div(?=\s)([^<>]*\s(?:data-lang(?:uage)?=["']?(?<language>[\w+#-]+)|role=["']?code\b|style=["'][^"'<>]*\bwhite-space:\s*pre(?![\w-]))[^<>]*)>` +
     String.raw`((?:(?!<\/?(?:div|pre|p|ul|ol|table|h[1-6]|section|button|img)[\s>])[\s\S])*)<\/div>`,
   "gi",
 );
-/** What code has in its first line, and the name of a language or of a tab hasn't. */
+/** Characters in the first line of code that the name of a language or of a tab doesn't have. */
 const codeSign = /[/@$({"'=;]|\s-|&(?:lt|gt|quot|amp|#)/;
 
-/** HTML in which such texts are in a `<pre>`, as browsers show them. */
+/** HTML in which such a `<div>` is a `<pre>`, because browsers show it like one. */
 const withPreformatted = (html: string): string =>
   html.replace(preformattedText, (whole, attributes: string, language: string | undefined, text: string) => {
     const isCode = language === undefined || isLanguageName(language.toLowerCase());
@@ -114,8 +117,8 @@ const withPreformatted = (html: string): string =>
   });
 
 /**
- * HTML whose samples have their line breaks as text: where each line is an element of its own, only its end breaks the
- * line. Doxygen writes samples as such elements without a `<pre>` around them.
+ * HTML in which the line breaks of samples are text. If each line of a sample is a separate element, only the end of that element breaks the line.
+ * Doxygen writes samples as such elements without a `<pre>` around them.
  */
 export const breakCodeLines = (html: string): string =>
   withPreformatted(withoutLineNumbers(html))
@@ -130,8 +133,8 @@ export const breakCodeLines = (html: string): string =>
     .join("");
 
 /**
- * HTML without tables that only arrange the page: those with headings or other tables in them. Their cells are blocks
- * like any others, and not the cells of a row.
+ * HTML without tables that only arrange the page. Such a table has headings or other tables in it. Its cells become blocks like any others, and are
+ * no longer the cells of a row.
  */
 export function flattenLayoutTables(html: string): string {
   if (!/<table[\s>][\s\S]*?<(h[1-6]|table)[\s>]/i.test(html)) return html;
@@ -164,7 +167,7 @@ function findLayoutTables(html: string): Set<number> {
   new HTMLRewriter()
     .on("table, h1, h2, h3, h4, h5, h6", {
       element(element) {
-        // A table is only added after those around it, or together with them.
+        // A table is added only together with the tables around it, or after them.
         for (let at = open.length - 1; at >= 0 && !layouts.has(open[at]!); at--) layouts.add(open[at]!);
         if (element.tagName !== "table") return;
         const table = count++;

@@ -10,7 +10,7 @@ export function valueAt(json: unknown, pointer: string): unknown {
 /** The member of an object or array; undefined: there is none. */
 function memberOf(value: unknown, step: string): unknown {
   if (typeof value !== "object" || value === null) return undefined;
-  // An array has no other members: not `length`, and not `01`.
+  // Only these names are members of an array, but not `length` or `01`.
   if (Array.isArray(value) && !/^(0|[1-9]\d*)$/.test(step)) return undefined;
   return Object.hasOwn(value, step) ? (value as Record<string, unknown>)[step] : undefined;
 }

@@ -19,8 +19,8 @@ const vagueText =
 const rawTarget = /(?:\]\(\s*<?|href="|<|^ {0,3}\[[^\]]{1,300}\]:\s*<?|<loc>)([^\s()<>"]{1,2000})/g;
 
 /**
- * How to correct dead links, as far as what was read shows where each should lead. `pages` are those
- * that could be read, `listings` other texts with links.
+ * How to correct dead links, if the texts that were read show where they should lead. `pages`: the pages that could be read. `listings`: other texts
+ * with links.
  */
 export function suggestLinkEdits(deadLinks: DeadLink[], pages: LinkSource[], listings: LinkSource[]): LinkEdit[] {
   if (deadLinks.length === 0) return [];
@@ -45,7 +45,7 @@ const listLinks = ({ markdown, url }: LinkSource) => markdownLinks(markdown, new
 
 const isSame = (a: string, b: string) => pageKey(a.replace(/#.*$/s, "")) === pageKey(b.replace(/#.*$/s, ""));
 
-/** The line that links to a URL, and the target as written there without its fragment. */
+/** The line that links to a URL, with the target as it is written there, without its fragment. */
 function findRawLink(url: string, { markdown, url: base }: LinkSource) {
   for (const [index, line] of markdown.split("\n").entries()) {
     if (line.length > maxLineChars) continue;
@@ -59,8 +59,8 @@ function findRawLink(url: string, { markdown, url: base }: LinkSource) {
 }
 
 /**
- * The only page that was read to which other links with the same text lead, that has this title, the same name in
- * another folder, or nearly the same name in the same folder; null if there is no such page or several.
+ * The page that a dead link should lead to; null if no page or more than one qualifies. Other links with the same text lead to this page, or it has
+ * this title, or it has the same name in another folder, or nearly the same name in the same folder.
  */
 function findIntendedPage(
   deadUrl: string,
@@ -118,7 +118,7 @@ function isSimilar(a: string, b: string, maxDifferences: number): boolean {
   return row[b.length]! <= maxDifferences;
 }
 
-/** A URL in the form of the link that it replaces: absolute, from the root, or relative to the page. */
+/** A URL in the form of the link that it replaces: absolute, relative to the root, or relative to the page. */
 function toLinkForm(url: string, found: string, page: string): string {
   const { origin, pathname, search } = new URL(url);
   const path = pathname + search;

@@ -1,14 +1,14 @@
 import { decodeEntities } from "./entities.ts";
 import type { DocLink } from "./markup.ts";
 
-/** Only this much of a line is searched for links; no author writes longer lines. */
+/** Only this many characters of a line are searched for links. No author writes longer lines. */
 const maxLine = 20_000;
 const maxLinks = 3000;
 
 const withoutBrackets = String.raw`\\.|[^[\]\\]`;
 const textWithBrackets = String.raw`(?:\[(?:${withoutBrackets})*\]|${withoutBrackets})*`;
 const targetWithParentheses = String.raw`<[^<>]*>|[^()<>]*(?:\([^()]*\)[^()]*)?`;
-/** A link or a picture: its text may have brackets, escaped or in pairs, and its target a pair of parentheses. */
+/** A link or a picture. Its text may have brackets, escaped or in pairs. Its target may have a pair of parentheses. */
 const inlineLink = new RegExp(String.raw`!?\[(${textWithBrackets})\]\((?:${targetWithParentheses})\)`, "g");
 
 /** The `(target)` of a link or picture, as the source of a regular expression. It may contain pairs of parentheses. */

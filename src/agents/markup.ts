@@ -18,7 +18,7 @@ export type Markup = {
   preformatted: CodeBlock[];
   /** Values of `id`, and of `name` on anchors. */
   anchors: Set<string>;
-  /** Whether the HTML itself names a heading or section, so that not all names are created by scripts. */
+  /** Whether the HTML itself names a heading or section. If not, scripts may create all names. */
   hasHeadingIds: boolean;
   scriptCount: number;
   asksForScript: boolean;
@@ -54,9 +54,9 @@ type Block = {
   /** The heading above it. */
   heading: string;
   isHeading: boolean;
-  /** Where the last element in it starts in its text. */
+  /** The start of its last element, as a position in its text. */
   lastStart: number;
-  /** The last item, definition or cell in it, or else the element that it began with. */
+  /** The last item, definition or cell in it. If it has none, the element that it began with. */
   lastTag: string;
   /** Links in it, with the start and the end of their texts. */
   links: { link: DocLink; start: number; end: number }[];
@@ -191,11 +191,11 @@ function addAlternatives(state: State): void {
   }
 }
 
-/** Scripts of pages that only redirect are short. */
+/** The script of a page that only redirects is short, so longer scripts aren't searched. */
 const maxScriptChars = 5000;
 const location = String.raw`(?<![\w.$])(?:(?:window|document|self|top|parent)\.)?location(?:\.href)?`;
 const opens = String.raw`(?:=\s*|\.(?:replace|assign)\(\s*)`;
-/** The rest of a URL that a script computes. Its query and fragment may be those of this page. */
+/** The rest of a URL that a script computes. A rest that is the query or fragment of this page doesn't count. */
 const computedRest = String.raw`\s*\+(?!\s*(?:\w+\.)?location\.(?:hash|search))`;
 /** `location = "/new"`, `window.location.replace('/new')`. The URL is the second group. */
 const opensUrl = new RegExp(String.raw`${location}\s*${opens}(["'${"`"}])([^"'${"`"}\s]+)\1(?!${computedRest})`);
@@ -223,9 +223,9 @@ function endLink(state: State): void {
   block.links.push({ link, start: Math.min(start, block.text.length), end: block.text.length });
 }
 
-/** What one of these begins with belongs to its block, such as the first paragraph of a list item. */
+/** The first element in one of these belongs to the same block, such as the first paragraph of a list item. */
 const containerTag = /^(li|dd|tr|td|th)$/;
-/** Limits in characters: text of a block in which links are located, and how far to look for the sentence around a link. */
+/** Limits in characters: how much of a block's text is searched for links, and how far from a link its sentence may extend. */
 const maxBlock = 20_000;
 const contextChars = 200;
 
@@ -234,7 +234,10 @@ function addText({ hidden, block }: State, text: string): void {
   if (block.text.length < maxBlock) block.text += text;
 }
 
-/** Whether a block goes on in an element: a definition after its term, the cells of a row, and what an item or a cell begins with. */
+/**
+ * Whether a block continues in an element. It does in a definition after its term, in the cells of a row, and in the first element of an item or a
+ * cell.
+ */
 function continuesIn({ lastTag, text, lastStart }: Block, tag: string): boolean {
   if (tag === "li" || tag === "dt" || tag === "tr") return false;
   if (tag === "dd") return lastTag !== "dd";

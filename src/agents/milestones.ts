@@ -60,7 +60,7 @@ const details = {
     starts: Texts,
     /** URL of the product. The explorer, which uses no product, leaves it out. */
     product: Type.Optional(Nullable(Type.String())),
-    /** The tools of an agent of evald, and those that it would have on another machine, with the reason. */
+    /** The tools of one of evald's own agents. `missing`: the tools that it would have on another machine, with the reason. */
     tools: Type.Optional(Texts),
     missing: Type.Optional(Texts),
     /** Revision of a coding agent's preset, and whether evald was tested with this version of the agent. */
@@ -69,8 +69,8 @@ const details = {
   }),
 
   /**
-   * The agent has begun to work: its model is called for the first time, or it has reported something itself. The limits of time count from
-   * here. `cpuWaitMs`: how long its processes had waited for a CPU until then, in total; null: unknown.
+   * The agent has begun to work: its model is called for the first time, or it has reported something itself. Time limits count from here.
+   * `cpuWaitMs`: how long its processes had waited for a CPU until then, in total; null: unknown.
    */
   work_began: Type.Object({ startMs: Type.Number({ minimum: 0 }), cpuWaitMs: Nullable(Type.Number({ minimum: 0 })) }),
 
@@ -86,7 +86,7 @@ const details = {
   /** A coding agent that does nothing has printed this to its terminal. */
   agent_printed: Type.Object({ text: Type.String() }),
 
-  /** A part of what a coding agent has printed. Only its artifact is stored: it is no event of the session. */
+  /** A part of what a coding agent has printed. Only its artifact is stored, not the event itself. */
   agent_output: Type.Object({}),
 
   /** An attempt of the run failed. `ending`: how the session ended; null: it did not start, or the service ended it. */
@@ -106,7 +106,7 @@ const details = {
     instructionChars: Count,
     /** Names of the variables. */
     env: Texts,
-    /** `digest`: SHA-256 of the files of a skill. `opening`: a line of its instructions, by which a request shows that the model read them. */
+    /** `digest`: SHA-256 of the files of a skill. `opening`: a line of its instructions. If it is in a request, the model has read them. */
     skills: Type.Array(
       Type.Object({
         name: Type.String(),
@@ -210,7 +210,7 @@ const details = {
     budget: Type.String(),
     /** The result for each wording of the goal, the goal itself first. */
     wordings: Type.Array(Type.Object({ text: Type.String(), state, fit: Share, url: Nullable(Type.String()) })),
-    /** No word of the goal occurs anywhere; with the language of the docs, if they state it. */
+    /** No word of the goal occurs anywhere. If the docs state their language, it is given too. */
     noOverlap: Type.Optional(Type.Boolean()),
     docsLanguage: Type.Optional(Nullable(Type.String())),
     /** The scripts of the goal and of the docs if they differ, such as "Cyrillic" and "Latin". */
@@ -218,8 +218,8 @@ const details = {
   }),
 
   /**
-   * How often the edits of the run were met, by their positions: requests for each hidden URL; for each replacement, responses with a page, and those
-   * in which its text occurred.
+   * How often the edits of the run took effect, by their positions. For a hidden URL, it is the number of requests. For a replacement, it is the
+   * number of responses with a page, and the number of these in which its text occurred.
    */
   docs_edited: Type.Object({
     hidden: Type.Array(Count),
@@ -246,7 +246,7 @@ export type Milestone<Name extends MilestoneName = MilestoneName> = {
 /** What the milestone of this name says. */
 export type MilestoneDetail<Name extends MilestoneName> = Milestone<Name>["detail"];
 
-/** A milestone of an unknown name, or without the fields that its name requires. Nothing but a person may read it. */
+/** A milestone of an unknown name, or without the fields that its name requires. Only people may read it, not code. */
 export type UnreadableMilestone = { type: "milestone"; name: null; raw: unknown };
 
 const checks = new Map<string, TypeCheck<(typeof details)[MilestoneName]>>();
@@ -277,7 +277,7 @@ const maxListed = { urls: 300, chars: 20_000 };
 /** The URLs listed in an llms.txt or a sitemap, used to find pages that nobody read. */
 export function toPagesListedEvent(by: "llms.txt" | "sitemap", at: string, urls: string[]): Milestone<"pages_listed"> {
   const firstUrls = [...new Set(urls.map((url) => url.replace(/#.*$/s, "")))].slice(0, maxListed.urls);
-  // Leaves out the second half until the rest is short enough.
+  // Removes the second half until the rest is short enough.
   while (firstUrls.join("").length > maxListed.chars) firstUrls.splice(firstUrls.length / 2);
   return { type: "milestone", name: "pages_listed", detail: { by, at, urls: firstUrls } };
 }

@@ -9,16 +9,16 @@ export type OwnContent = {
   linkTextLength: number;
   links: number;
   headings: number;
-  /** Pictures that show something, and characters of the texts that say what. */
+  /** Pictures that show something, and the characters of the texts that describe them. */
   images: number;
   imageTextLength: number;
   frames: number;
-  /** What readers use in place of reading: areas to write and draw in. */
+  /** Number of tools that readers use instead of reading, such as areas to write or draw in. */
   tools: number;
-  /** Tabs that show a part of the page, and parts of it that are there to be shown. */
+  /** Number of tabs that show a part of the page, and number of parts that can be shown. */
   tabs: number;
   tabPanels: number;
-  /** Parts that are named as the content of a tab, and have none. */
+  /** Number of parts that are named as the content of a tab, but are empty. */
   emptyPanels: number;
   /** Whether it has an element without content, which scripts may fill. */
   hasEmptyMount: boolean;
@@ -28,15 +28,15 @@ export type OwnContent = {
   mayAskToSignIn: boolean;
   /** Whether it tests that the reader is a person with a browser. */
   asksForProof: boolean;
-  /** Whether a script in it loads such a test, beside its content or instead of it. */
+  /** Whether a script in it loads such a test, in addition to its content or instead of it. */
   mayAskForProof: boolean;
 };
 
 type Form = { isPosted: boolean; isForSignIn: boolean; fields: string[] };
 
 /**
- * Elements by what they say about the text in them. `hidden`: it isn't shown. `chrome`: it is in a menu, banner, footer or control. `sections`: it is
- * in a part of the page. `lines`: it is in a sentence, list or table.
+ * The kind of an element, by what it says about the text in it. `hidden`: the text isn't shown. `chrome`: it is in a menu, banner, footer or control.
+ * `sections`: it is in a part of the page. `lines`: it is in a sentence, list or table.
  */
 type OpenKind = "hidden" | "chrome" | "sections" | "links" | "lines";
 
@@ -47,11 +47,11 @@ type State = {
   /** Number of open elements, by what they say about the text in them. */
   open: Record<OpenKind, number>;
   form: Form | null;
-  /** URLs of the pictures so far: one that is repeated is an icon. */
+  /** URLs of the pictures so far. A picture that is repeated is an icon. */
   sources: Set<string>;
   /** The target of the last link. */
   href: string;
-  /** Links that may lead to a place of signing in, and to the start of the site. */
+  /** Number of links that may lead to a sign-in page, and of links to the start of the site. */
   signInLinks: number;
   homeLinks: number;
   /** Links in menus, banners and footers. */
@@ -109,20 +109,20 @@ export function readOwnContent(html: string): OwnContent {
     })
     .transform(html);
   const otherLinks = own.links - state.signInLinks - state.homeLinks;
-  // A page without a menu may have a few other links beside its text.
+  // A page without a menu may have as many other links beside its text.
   const maxOtherLinks = state.menuLinks > 0 ? 0 : state.signInLinks;
   own.mayAskToSignIn ||= state.signInLinks > 0 && otherLinks <= maxOtherLinks;
   return own;
 }
 
-/** One handler for each element, because an element calls only the last function that waits for its end. */
+/** There is one handler for each element, because only the last function that waits for the element's end is called. */
 function enterElement(state: State, element: Element): void {
   const { tagName } = element;
   const isOwn = state.open.chrome === 0 && state.open.hidden === 0;
   ownMember(readElement, tagName)?.(state, element, isOwn);
   state.own.asksForProof ||= element.hasAttribute("data-sitekey");
   const role = element.getAttribute("role");
-  // A tab with the URL of a page leads there.
+  // A tab with the URL of a page leads to that page.
   if (role === "tab" && /^(#|$)/.test(element.getAttribute("href") ?? "")) state.own.tabs++;
   if (element.selfClosing || !element.canHaveContent) return;
   const kind = kindOf(element, state.open.sections > 0);
@@ -135,7 +135,7 @@ function enterElement(state: State, element: Element): void {
   element.onEndTag(() => {
     const hasText = state.charCount !== charCount;
     if (role === "tabpanel" && hasText) state.own.tabPanels++;
-    // A panel around an empty one isn't another empty one.
+    // A panel around an empty panel doesn't count as another empty panel.
     const hasContent = hasText || state.own.images !== images || state.own.emptyPanels !== emptyPanels;
     if (isPanel && !hasContent) state.own.emptyPanels++;
     if (kind) state.open[kind]--;
@@ -144,11 +144,11 @@ function enterElement(state: State, element: Element): void {
   });
 }
 
-/** How builders name the content of a tab: by classes such as `tab-pane` and `sd-tab-content`, or by elements such as `<code-tab>`. */
+/** Names that builders give the content of a tab: classes such as `tab-pane` and `sd-tab-content`, or elements such as `<code-tab>`. */
 const panelClass = /(?:^|[\s_-])tab(?:s|bed)?[_-]?(?:content|panel|pane|body|block)(?![\w-])/i;
 const tabElement = /^(?:[a-z]+-)+tab$|^tab-(?:item|panel|pane)$/;
 
-/** Whether an element is the content of a tab by its name, without a role that says so. */
+/** Whether the name of an element makes it the content of a tab, although it has no role that says so. */
 const isPanelByName = (element: Element): boolean =>
   panelClass.test(element.getAttribute("class") ?? "") || tabElement.test(element.tagName);
 
@@ -161,7 +161,7 @@ const namesByKind: [OpenKind, RegExp][] = [
 ];
 const chromeRole = /^(navigation|banner|contentinfo|search|dialog)$/;
 
-/** What an element says about the text in it. In a part of the page, header and footer belong to that part. */
+/** The kind of an element. A header or footer in a part of the page belongs to that part. */
 function kindOf(element: Element, isInSection: boolean): OpenKind | undefined {
   const { tagName } = element;
   const role = element.getAttribute("role") ?? "";
@@ -178,7 +178,7 @@ const leadsToSignIn = (url: string): boolean => signInQuery.test(url) || mayLead
 const countHeading = ({ own }: State, _: Element, isOwn: boolean): void => {
   if (isOwn) own.headings++;
 };
-/** A tiny picture is an icon, and one in a link to a page is the label of the link. */
+/** A tiny picture is an icon. A tiny picture in a link to a page is the label of the link. */
 const maxIconSize = 32;
 const imageFile = /\.(png|jpe?g|gif|svg|webp|avif)([?#]|$)/i;
 function countImage({ own, open, href, sources }: State, element: Element, isOwn: boolean): void {
@@ -209,7 +209,7 @@ const readElement: Record<string, (state: State, element: Element, isOwn: boolea
     if (href === null || !isOwn) return;
     own.links++;
     if (/^(\/|#.*)?$/.test(href)) state.homeLinks++;
-    // In a sentence, a list or a table, it leads to a page about signing in.
+    // A link in a sentence, a list or a table leads to a page about signing in.
     if (open.lines > 0) return;
     own.asksToSignIn ||= signInQuery.test(href);
     if (mayLeadToSignIn(href)) state.signInLinks++;
@@ -244,7 +244,7 @@ const readElement: Record<string, (state: State, element: Element, isOwn: boolea
 
 /** The path of a test in a script. */
 const challengePath = /["'`]\/[^"'`\s]*(?:challenge|captcha)[^"'`\s]*["'`]/i;
-/** A script that pages load whether or not they have an element for it to test readers in. */
+/** A script that pages load even if they have no element in which it could test the reader. */
 const widgetScript = /\/(api|enterprise)\.js([?#]|$)|\/jsd\//i;
 const isChallenge = (source: string | null): boolean => /challenge|captcha/i.test(source ?? "");
 

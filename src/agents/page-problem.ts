@@ -1,28 +1,28 @@
 import type { OwnContent } from "./own-content.ts";
 
-/** A page that takes longer is slow. */
+/** A page that takes longer counts as slow. */
 export const slowPageMs = 3000;
 
 /**
- * Why a page with a success status can't be used. `empty`: no text. `empty_shell`: no content without JavaScript. `soft_404`: an error page.
- * `missing`: one that suggests other pages and asks search engines not to list it, so its author knows that the page is missing.
- * `sign_in`: a form instead of the page. `challenge`: a test of the browser instead of it.
+ * Why a page with a success status can't be used. `empty`: it has no text. `empty_shell`: it has no content without JavaScript. `soft_404`: it is an
+ * error page. `missing`: it is an error page that suggests other pages and asks search engines not to list it, so its author knows that the page is
+ * missing. `sign_in`: a form is in place of the page. `challenge`: a test of the browser is in place of it.
  */
 export type PageProblem = "empty" | "empty_shell" | "soft_404" | "missing" | "sign_in" | "challenge";
 
 /** What is known of an HTML page before its problem. */
 type Content = { own: OwnContent; samples: number; scripts: number; asksForScript: boolean; hasAlternative: boolean };
 
-/** Characters of text with which a page has content, and with which a heading has a text. */
+/** From this many characters of text on, a page has content, or a heading has a text. */
 const someText = 200;
 const textOfHeading = 40;
-/** Without other evidence, a page with scripts, less text than this, and fewer links, is filled by them. */
+/** A page with scripts, less text than this and fewer links than that is filled by its scripts, if nothing shows the contrary. */
 const maxPlaceholder = 60;
 const minMenuLinks = 3;
-/** Pictures with less text than this each, up to some of them, are shown instead of it. */
+/** A page with less text than this for each picture shows its pictures instead of text. Only the first few pictures count. */
 const textPerPicture = 80;
 const maxPictures = 3;
-/** A page with more than this isn't an error page or a sign-in form: characters, headings, links. */
+/** A page with more characters, headings or links than these isn't an error page or a sign-in form. */
 const maxThin = { text: 600, headings: 2, links: 8 };
 
 /** Whether a page says no more than an error page or a sign-in form would. */
@@ -33,10 +33,10 @@ export const isThin = ({ own, samples }: Content): boolean =>
   own.links <= maxThin.links &&
   own.frames === 0;
 
-/** Whether a page has almost nothing to read, as one that sends its readers elsewhere. */
+/** Whether a page has almost nothing to read, like a page that sends its readers elsewhere. */
 export const isStub = (content: Content): boolean => isThin(content) && content.own.textLength < someText;
 
-/** Whether so many characters of text leave it to so many pictures to say something. */
+/** Whether there is so little text for so many pictures that the pictures have to carry the content. */
 export const isLeftToPictures = (textLength: number, pictures: number): boolean =>
   textLength < textPerPicture * Math.min(pictures, maxPictures);
 
@@ -46,12 +46,12 @@ export const isPictured = (content: Content): boolean => {
   return links <= images && isThin(content) && isLeftToPictures(textLength + linkTextLength + imageTextLength, images);
 };
 
-/** The problem of an HTML page; null if it has none, or if it is only an error page by its words. */
+/** The problem of an HTML page; null if it has none, or if only its words make it an error page. */
 export function findProblem(content: Content): PageProblem | null {
   const { own, scripts } = content;
   if (isShell(content)) return own.asksForProof || own.mayAskForProof ? "challenge" : "empty_shell";
   if (isThin(content) && own.asksForProof) return "challenge";
-  // What only may ask to sign in counts on a page with even less.
+  // A page that only may ask to sign in must have even less text.
   if ((isThin(content) && own.asksToSignIn) || (isStub(content) && own.mayAskToSignIn)) return "sign_in";
   const parts = own.textLength + own.headings + own.links + own.images + own.frames + content.samples;
   return parts === 0 && scripts === 0 ? "empty" : null;

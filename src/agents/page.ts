@@ -16,8 +16,8 @@ const termLevel = 7;
 type Heading = { level: number; text: string; line: number };
 
 /**
- * A code block, which starts in the line after `line`. `language` is the page's name for it in lower case, null if missing; `isClosed` is false for an
- * unterminated fence, and `isInOneLine` is set if all of its lines are in that line, as in the cell of a table.
+ * A code block, which starts in the line after `line`. `language`: the page's name for it in lower case; null if missing. `isClosed`: false for an
+ * unterminated fence. `isInOneLine`: all of its lines are in that one line, as in the cell of a table.
  */
 export type CodeSample = CodeBlock & { line: number; isClosed: boolean; isInOneLine?: true };
 
@@ -25,7 +25,7 @@ export type CodeSample = CodeBlock & { line: number; isClosed: boolean; isInOneL
 export const lineOfSample = ({ line, isInOneLine }: CodeSample, lineOfCode: number): number =>
   line + (isInOneLine ? 1 : lineOfCode);
 
-/** The line of a page in which a text first is in a sample; the first line of the sample if it isn't there. */
+/** The line of a page with the first occurrence of a text in a sample. If the text isn't in the sample, the first line of the sample. */
 export const lineInSample = (sample: CodeSample, text: string): number =>
   lineOfSample(sample, sample.code.slice(0, Math.max(0, sample.code.indexOf(text))).split("\n").length);
 
@@ -40,27 +40,29 @@ export type Page = {
   language: string | null;
   markdown: string;
   headings: Heading[];
-  /** Absolute URLs, with fragments. */
+  /** Links with absolute URLs, including fragments. */
   links: DocLink[];
   samples: CodeSample[];
-  /** Names that a fragment may refer to; null if its sections have none, because a script may add them. */
+  /** Names that a fragment may refer to; null if its sections have no names, because a script may add them. */
   anchors: Set<string> | null;
   problem: PageProblem | null;
   /** Whether it says no more than an error page would. */
   isThin: boolean;
-  /** Whether it has a form or a link to sign in, beside its content or instead of it. */
+  /** Whether it has a form or a link to sign in, in addition to its content or instead of it. */
   asksToSignIn: boolean;
-  /** Whether it tests that the reader is a person with a browser, beside its content or instead of it. */
+  /** Whether it tests that the reader is a person with a browser, in addition to its content or instead of it. */
   asksForProof: boolean;
   /** Where it sends its reader, if it has nothing else to say. */
   redirect: string | null;
   /** Whether it has a sentence or two, no picture, and at most one link. */
   isDeadEnd: boolean;
-  /** Whether it has what readers use in place of reading, such as an editor or another page in a frame. */
+  /** Whether it has tools that readers use instead of reading, such as an editor, or another page in a frame. */
   hasTools: boolean;
   /** Whether it asks search engines not to list it. */
   isUnlisted: boolean;
-  /** Where its HTML has what its Markdown hasn't, as it was sent: the rule for search engines, and the first tab. Null if nowhere. */
+  /**
+   * Lines of its HTML, as it was sent, that its Markdown doesn't have: the rule for search engines, and the first tab. Null: there is no such line.
+   */
   source: { robots: SourceLine | null; tabs: SourceLine | null };
   /** Number of pictures that show something, besides icons and badges. */
   pictures: number;
@@ -152,7 +154,7 @@ function readHtml(url: string, html: string, sent: string): Page {
 
 const hasSections = (headings: Heading[]) => headings.some(({ level }) => level > 1);
 
-/** The preformatted blocks of a page, with the lines before them in its Markdown. */
+/** The preformatted blocks of a page. `line` of each is the line before it in the page's Markdown. */
 function locateSamples(blocks: CodeBlock[], markdown: string): CodeSample[] {
   // A block may be in a quote, and the prompt of an interactive session looks like one.
   const stripQuote = (line: string) => withoutCallouts(line.replace(/^[\s>]+/, "")).trim();
@@ -172,26 +174,26 @@ function locateSamples(blocks: CodeBlock[], markdown: string): CodeSample[] {
   });
 }
 
-/** Where a block is: the number of the line before it, as in a sample, and the index of its last line. */
+/** Where a block is: `line` is the number of the line before it, as in a sample, and `lastIndex` the index of its last line. */
 type Place = { line: number; lastIndex: number; isInOneLine: boolean };
 
-/** Where a block is if its lines are lines of the page, from an index on; null if they aren't. */
+/** Where a block is, searched from an index on, if its lines are lines of the page; null if they aren't. */
 function findBlock(lines: string[], code: string[], from: number): Place | null {
   const firstLine = code.findIndex((line) => line !== "");
   const blankLines = Math.max(0, firstLine);
   const firstIndex = lines.indexOf(code[blankLines]!, from);
   if (firstIndex < 0) return null;
   const start = firstIndex - blankLines;
-  // Only as far as the lines are the same: where they differ, the next block may start.
+  // The place ends at the first line that differs, because the next block may start there.
   const differing = code.findIndex((line, i) => i >= blankLines && lines[start + i] !== line);
   const sameLines = differing < 0 ? code.length : differing;
   return { line: start, lastIndex: start + sameLines - 1, isInOneLine: false };
 }
 
-/** Lines of a block that are long enough to be found within another line, and how many of them are tried. */
+/** Minimum length of a block's line that is searched for within other lines, and how many such lines are tried. */
 const longLines = { minChars: 8, tried: 5 };
 
-/** Where a block is if each of its lines has a number before it, or if all of it is in one cell of a table; null if it is nowhere. */
+/** Where a block is if each of its lines has a number before it, or if the whole block is in one table cell; null if it is nowhere. */
 function findWithin(lines: string[], code: string[], from: number): Place | null {
   const longest = code
     .map((text, linesBefore) => ({ text, linesBefore }))
@@ -207,7 +209,7 @@ function findWithin(lines: string[], code: string[], from: number): Place | null
   return null;
 }
 
-/** A picture that is no link, as badges are. */
+/** A picture outside of a link. Badges are pictures in links. */
 const pictureInMarkdown = /(?<!\[)!\[[^\]\n]*\]\(/g;
 
 function readMarkdown(url: string, text: string): Page {

@@ -19,7 +19,7 @@ function openIndex() {
     db,
     insert: db.query<null, [string, string, string]>("INSERT INTO sections VALUES (?, ?, ?)"),
     find: db.query<SectionMatch, [string]>(
-      // Excerpts of 40 words from column 2, the body. A word in a heading weighs 4 times as much as one in the body.
+      // Excerpts have 40 words from column 2, the body. A word in a heading weighs 4 times as much as a word in the body.
       "SELECT url, heading, snippet(sections, 2, '', '', ' … ', 40) AS excerpt FROM sections WHERE sections MATCH ? ORDER BY bm25(sections, 0, 4, 1) LIMIT 8",
     ),
   };
@@ -35,7 +35,7 @@ export const findPageWithPath = ({ pages }: PagesRead, path: string): string | n
 const maxOriginChars = 300;
 /** What may stand before a whole path: the beginning, a host, a variable, or anything that isn't part of a path. */
 const beforePath = /(^|[^\w.~%/-]|\/\/[\w.-]+(:\d+)?|\$\w+)$/;
-/** What goes on after a path, so that it isn't whole: `/x`, `-x`, `.x`. */
+/** Characters that continue a path, so that what was found is only its beginning: `/x`, `-x`, `.x`. */
 const restOfPath = /^(\/?[\w~%{:<$-]|\.\w)/;
 
 /** Whether a text contains the path by itself, not as a part of a longer one: `/v1/notes` doesn't contain `/notes` or `/v1`. */
@@ -70,7 +70,7 @@ export function addListedUrl(pagesRead: PagesRead, url: string, text: string): v
   indexOf(pagesRead).insert.run(url, text, "");
 }
 
-/** The best sections for a query: those with all of its words, or else with any. */
+/** The best sections for a query. They have all of its words or, if no section does, any of them. */
 export function searchPagesRead(pagesRead: PagesRead, query: string): SectionMatch[] {
   const words = (query.match(/[\p{L}\p{N}_]+/gu) ?? []).slice(0, 20).map((word) => `"${word}"`);
   if (words.length === 0) return [];

@@ -11,7 +11,7 @@ import { childrenOf } from "./sandbox/process-tree.ts";
 import { closeStatusFile } from "./sandbox/status-file.ts";
 
 const stderrChars = 4096;
-/** Time to exit after SIGTERM, or after the last line, before SIGKILL. */
+/** Time that a process has to exit before SIGKILL, after SIGTERM or after its last line. */
 const graceMs = 3_000;
 /** Environment variable inherited by all child processes, by which they are found. */
 const markVariable = "AGENT_PROCESS";
@@ -23,7 +23,7 @@ export type AgentProcess = {
   write(text: string): Promise<void>;
   /** The last part of its stderr. */
   stderrTail(): string;
-  /** Whether its program ran, as far as is known: false if it has ended because its sandbox could not start. */
+  /** Whether its program ran. False only if it has ended and its sandbox is known not to have started. */
   hasRun(): boolean;
   /** Resident memory in bytes; null if unknown. */
   memory(): number | null;
@@ -35,8 +35,8 @@ export type AgentProcess = {
   /** Kills the process and its group. */
   kill(): void;
   /**
-   * Waits for it to exit, after SIGTERM with `ask`, and kills it after a grace period, with everything that it started.
-   * Resolves to how it exited; null if it was killed.
+   * Waits for the process to exit, with `ask` after a SIGTERM. After a grace period, kills it and everything that it started. Resolves to how it
+   * exited; null if it was killed.
    */
   end(method: "wait" | "ask"): Promise<string | null>;
 };
@@ -78,7 +78,7 @@ export function startProcess(
     if (method === "ask") signalGroup("SIGTERM");
     const isInTime = await settlesWithin(child.exited, graceMs);
     signalGroup("SIGKILL");
-    // Nothing that it started can leave its control group. Without one, all processes of the machine are searched.
+    // Nothing that the process started can leave its control group. Without a group, all processes of the machine are searched.
     if (group) await group.remove();
     else await killMarked(`${markVariable}=${id}`, startedAt);
     await child.exited;
@@ -88,7 +88,7 @@ export function startProcess(
     return child.signalCode ? `was killed by ${child.signalCode}` : `exited with code ${child.exitCode}`;
   }
   let innermostPid: number | null = null;
-  /** The process itself, inside of its sandbox. Kept once it has started. */
+  /** The process ID of the program inside its sandbox. It is remembered once the program has started. */
   function programPid(): number {
     if (innermostPid !== null) return innermostPid;
     const pid = listSandboxChain(child.pid).at(-1) ?? child.pid;
@@ -126,7 +126,7 @@ export function startProcess(
 /** Whether a process is part of a sandbox, or has not started its program yet. */
 const isSandbox = (pid: number): boolean => /^\d+ \((sh|bwrap|setpriv)\) /.test(readText(`/proc/${pid}/stat`));
 
-/** A process and, below it, those that its sandbox consists of, down to the one that the sandbox was started for. */
+/** A process and the processes below it that its sandbox consists of, down to the program of the sandbox. */
 function listSandboxChain(pid: number): number[] {
   const [child] = isSandbox(pid) ? childrenOf(pid) : [];
   return child === undefined ? [pid] : [pid, ...listSandboxChain(child)];
@@ -155,14 +155,14 @@ function cpuMsOf(pid: number): number | null {
 
 const maxScans = 10;
 const processesAtOnce = 25;
-/** The marks of processes to kill, and when the first process with each started. */
+/** The marks of processes to kill. For each mark, the time when its first process started. */
 const marksToKill = new Map<string, number>();
-/** A scan that has not started yet serves all waiting callers, since many runs may end at once. */
+/** The next scan, until it starts. It serves all waiting callers, since many runs may end at once. */
 let nextScan: Promise<Set<string>> | null = null;
 let lastScan: Promise<unknown> = Promise.resolve();
 /** Processes without an environment at the last scan. */
 let pidsWithoutEnvironment = new Set<number>();
-/** Time in which a process starts to execute another program. */
+/** How long a process takes to start executing another program. */
 const execMs = 2;
 
 /** Kills every process with the mark in its environment, including those that left the group. Rescans until none is left. */
@@ -186,7 +186,7 @@ async function scanAndKill(): Promise<Set<string>> {
   const currentPidsWithoutEnvironment = new Set<number>();
   const firstStart = Math.min(...marksToKill.values());
   for (const [index, pid] of listProcesses().entries()) {
-    // Takes microseconds per process, too little to yield each time, but a machine may have thousands.
+    // A scan takes microseconds per process. That is too little to yield each time, but a machine may have thousands of processes.
     if ((index + 1) % processesAtOnce === 0) await yieldToEventLoop();
     // Older processes belong to no agent, but may be a service with its keys.
     if ((startOf(pid) ?? 0) < firstStart) continue;
@@ -200,7 +200,7 @@ async function scanAndKill(): Promise<Set<string>> {
       // Already exited.
     }
   }
-  // A process that is executing another program has no environment for a moment: it may be one of those to kill.
+  // A process that is executing another program has no environment for a moment. It may be one of the processes to kill.
   if ([...currentPidsWithoutEnvironment].some((pid) => !pidsWithoutEnvironment.has(pid))) {
     for (const mark of marksToKill.keys()) foundMarks.add(mark);
     await Bun.sleep(execMs);
@@ -226,11 +226,17 @@ const listProcesses = (): number[] =>
 /** When a process started, in ticks since the machine did; null if it has exited. */
 const startOf = (pid: number): number | null => statusFieldsOf(pid)?.[fieldPositions.startTime] ?? null;
 
-/** The content of one environment at a time. It is cleared at once: that of another process of this user may contain secrets. */
+/**
+ * A buffer for the environment of one process at a time. It is cleared at once, because the environment of another process of this user may contain
+ * secrets.
+ */
 let environment = Buffer.alloc(64 * 1024);
 const maxEnvironmentBytes = 8 * 1024 * 1024;
 
-/** Searches the environment of a process for a mark. `isEmpty`: it has none; not so if the process has exited or is another user's. */
+/**
+ * Searches the environment of a process for a mark. `isEmpty`: the process has no environment. False if the process has exited, or belongs to another
+ * user.
+ */
 function searchEnvironment(pid: number): { isEmpty: boolean; mark: string | null } {
   let descriptor: number | null = null;
   let length = 0;

@@ -25,7 +25,7 @@ const isText = (contentType: string | null) =>
   isReadable(contentType) ||
   /^\s*(application\/(json|yaml)|text\/|[^;]+\+(json|xml)|application\/xml)/i.test(contentType ?? "");
 
-/** What an agent has read in a session, with any tool: the pages, and where their links and listed URLs were found. */
+/** What an agent has read in a session, with any tool: the pages, and where it found their links and listed URLs. */
 export function createReader({ startUrls, productUrl }: Task) {
   const pagesRead: PagesRead = { pages: new Map(), listedUrls: new Set(), index: null };
   const sources = new Map<string, Source>();
@@ -38,7 +38,7 @@ export function createReader({ startUrls, productUrl }: Task) {
   return {
     pagesRead,
     learn,
-    /** URLs that appear in the text of a page, such as API paths, count as found there. */
+    /** The source of a URL. A URL that appears in the text of a page, such as an API path, counts as found there. */
     sourceOf(url: string): Source {
       const source = sources.get(withoutFragment(url));
       if (source) return source;

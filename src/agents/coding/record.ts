@@ -220,7 +220,7 @@ function passOn(body: ReadableStream<Uint8Array>, { onBytes, onEnd }: AnswerHook
 export function wasCut({ answers }: ModelRecord): boolean {
   const last = answers.at(-1);
   if (last === undefined || last.summary.isComplete) return false;
-  // An answer that isn't a stream is only read at its end.
+  // An answer that isn't a stream is known only at its end.
   const hasArrived = last.isStream || last.hasEnded;
   // Some providers never mark the end of an answer. If none of several answers is marked, the last one says nothing.
   const marksEnds = answers.length === 1 || answers.some(({ summary }) => summary.isComplete);

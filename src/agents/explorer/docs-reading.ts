@@ -14,7 +14,10 @@ import { runSuccessChecks } from "./success-checks.ts";
 import { surveySite } from "./survey.ts";
 import { walk } from "./walk.ts";
 
-/** Why docs can't be read: robots.txt, a page to sign in, no text at the start URL, or no API description or MCP server at its URL. */
+/**
+ * Why docs can't be read: robots.txt disallows it, a sign-in page or no text is at the start URL, or there is no API description or MCP server at its
+ * URL.
+ */
 export type ReadingRefusal = "robots" | "sign_in" | "no_text" | "no_api_description" | "no_mcp_server";
 
 /** A page that was read, as one event can have it. */
@@ -42,9 +45,9 @@ const maxLinks = 300;
 const maxDocument = 700_000;
 
 /**
- * Reads docs without looking for an answer: the start URLs, what matches the goal, if there is one, and a survey of the rest. It keeps to
- * robots.txt for the start URLs too, and to the limits of the task. Reports the pages with text and what else `reading` names, or why not; for
- * `checks`, only what the success checks find.
+ * Reads docs without looking for an answer: the start URLs, pages that match the goal (if there is one), and a survey of the rest. It obeys
+ * robots.txt for the start URLs too, and the limits of the task. Reports the pages with text and whatever else `reading` names, or why they can't be
+ * read. For `checks`, it reports only what the success checks find.
  */
 export async function* readDocs(reading: ReadingTask, task: Task, context: AgentContext, version: string): Steps {
   context.signal.throwIfAborted();
@@ -86,7 +89,7 @@ async function findRefusedStart({ fetcher, task }: Session): Promise<string | nu
   return null;
 }
 
-/** The requests of the steps, and limits. Pages are reported afterwards, each once and with its text. */
+/** Yields the requests of the steps, and limits. Pages are reported afterwards, each once and with its text. */
 async function* withoutPages(steps: AsyncGenerator<AgentEvent, unknown>): Steps {
   for await (const event of steps) if (event.type === "http" || event.type === "limit") yield event;
 }
@@ -122,7 +125,7 @@ const refuse = (session: Session, refusal: ReadingRefusal, url: string): Steps =
 const report = (session: Session, output: ReadingOutput): Steps =>
   useTool(session, readingTool, {}, async () => ({ ok: !("refusal" in output), output, value: undefined }));
 
-/** What is left of a long page are whole lines from its start, with the headings and samples in them. */
+/** A long page is cut: whole lines from its start remain, with the headings and samples in them. */
 function toPageText({ url, title, lead, language, markdown, headings, samples, links }: ReadPage): PageText {
   const text = markdown.length <= maxMarkdown ? markdown : markdown.slice(0, markdown.lastIndexOf("\n", maxMarkdown));
   const lines = text.split("\n").length;

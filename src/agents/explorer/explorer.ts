@@ -62,7 +62,7 @@ async function* explore(
   yield* checkPages(session, session.pages, testedKeys);
   yield* checkSites(session);
   yield* markAsSurvey(surveySite(session, frontier, index));
-  // The answer may be on a page of the survey. From here on, every step looks at those pages too.
+  // The answer may be on a page of the survey, so from here on, every step looks at those pages too.
   yield* conclude(session, index, searchEnd);
   yield* checkPagesRead(session, session.pages);
   yield* markAsSurvey(checkPagesRead(session, session.surveyed));

@@ -42,7 +42,8 @@ export type FetchRequest = {
 export type FetchFailureKind = GuardErrorKind | "cut" | "disallowed";
 
 /**
- * `address`: host and port that were to be reached, or the URL if evald sent no request. `hostResponds`: whether it had responded to another request.
+ * `address`: the host and port of the request, or the URL if evald sent no request. `hostResponds`: whether the host had responded to another
+ * request.
  */
 type FetchFailure = {
   ok: false;
@@ -56,7 +57,7 @@ type FetchFailure = {
 /** The rule of a robots.txt that disallows a URL: where it is, and its text. */
 type RobotsRule = { url: string; line: number; text: string };
 
-/** What the explorer gets for a URL: a response, or why there is none. */
+/** What the explorer gets for a URL: a response, or the reason why there is none. */
 export type FetchResult =
   | {
       ok: true;
@@ -65,7 +66,7 @@ export type FetchResult =
       text: () => string;
       /** The encodings that the response declares and has, if they differ. */
       wrongCharset: () => WrongCharset | null;
-      /** Whether it took too long, and so did another request. */
+      /** Whether it took too long, and another request for it did too. */
       isSlow?: boolean;
       /** Pages that redirected by HTML or JavaScript, before this one. */
       followed?: string[];
@@ -83,7 +84,7 @@ export type Fetcher = {
   context: AgentContext;
   guard: Guard;
   robots: Robots;
-  /** When the last request may start and must end. */
+  /** When the last request may start, and when it must end. */
   deadline: number;
   cache: Map<string, Promise<FetchResult>>;
   requestCount: number;
@@ -106,10 +107,10 @@ export const maxBytes = 5 * 1024 * 1024;
 /** Our name in robots.txt. */
 const agentToken = "evald";
 
-/** Share of the wall clock reserved to finish properly, at most 5 s. */
+/** How much of the time limit is reserved to finish properly, at most 5 s. */
 const reservedMs = (wallClockMs: number) => Math.min(5000, wallClockMs * 0.2);
 
-/** What sends the requests of one run, within its limits. */
+/** Creates what sends the requests of one run, within its limits. */
 export function createFetcher(task: Task, context: AgentContext): Fetcher {
   const { allow, now, startedAt, egress } = context;
   const { wallClockMs } = task.limits;
@@ -117,7 +118,7 @@ export function createFetcher(task: Task, context: AgentContext): Fetcher {
     task,
     context,
     guard: createGuard({ allow, urlMap: task.urlMap, edits: task.edits, now, proxy: egress }),
-    // Callers request robots.txt first, so that their log contains the request; here it comes from the cache.
+    // Callers request robots.txt first, so that their log contains the request. Here, the response comes from the cache.
     robots: createRobots(async (url) => {
       const answer = await fetchUrl(fetcher, robotsRequest(url), { id: null, events: [] });
       return answer.ok ? { status: answer.response.status, text: answer.text() } : null;
@@ -146,7 +147,7 @@ export function findLimit({ task, context, deadline, requestCount }: Fetcher): R
   return requestCount >= maxRequests ? { limit: "requests", value: maxRequests, unit: "requests" } : null;
 }
 
-/** Requests whose response can stand for that of another one. */
+/** Whether the response to a request may be used again for an equal one. */
 const isCacheable = ({ method = "GET", headers, body, reportedUrl }: FetchRequest): boolean =>
   (method === "GET" || method === "HEAD") && headers === undefined && body === undefined && reportedUrl === undefined;
 
@@ -174,7 +175,7 @@ const maxRepeats = 10;
 const isSlow = (fetchResult: FetchResult): boolean =>
   fetchResult.ok && fetchResult.response.status < 400 && fetchResult.response.ms > slowPageMs;
 
-/** Sends a request, and a slow one for a page once more: this machine or the network may have been slow, and not the page. */
+/** Sends a request. Requests a slow page once more, because this machine or the network may have been slow instead of the page. */
 async function sendUntilSure(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<FetchResult> {
   const first = await sendUntilAccepted(fetcher, request, log);
   const isForPage = (request.method ?? "GET") === "GET" && request.provenance !== "guessed";
@@ -185,7 +186,7 @@ async function sendUntilSure(fetcher: Fetcher, request: FetchRequest, log: Log):
   return { ...first, isSlow: isSlow(again) };
 }
 
-/** A host that asks for a longer pause than this doesn't get it, in ms. */
+/** Maximum pause that a host gets if it asks for one, in ms. */
 const maxPauseMs = 30_000;
 
 /** Sends a request, and once more if the host asks to wait and there is time for it. */
@@ -201,7 +202,7 @@ async function sendUntilAccepted(fetcher: Fetcher, request: FetchRequest, log: L
     log.events.push(...ownLog.events);
     return fetchResult;
   }
-  // A refusal that the host itself takes back is no failure of its docs.
+  // If the host accepts the request after the pause, its first refusal is no failure of its docs.
   for (const event of ownLog.events) log.events.push(event.type === "http" ? { ...event, purpose: "check" } : event);
   await setTimeout(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
   return send(fetcher, request, log);
@@ -259,7 +260,7 @@ async function send(fetcher: Fetcher, request: FetchRequest, log: Log): Promise<
   }
 }
 
-/** Why a URL may not be read: its host's robots.txt disallows it, or the request for that was refused or cut. null: it may. */
+/** Why a URL may not be read; null: it may. Its host's robots.txt disallows it, or the request for robots.txt was refused or cut. */
 export async function findRefusal(fetcher: Fetcher, url: string, log: Log): Promise<FetchFailure | null> {
   const fetchResult = await fetchUrl(fetcher, robotsRequest(url), log);
   if (await fetcher.robots.isAllowed(url)) return null;

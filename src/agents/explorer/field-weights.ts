@@ -4,8 +4,8 @@ import type { TermSet } from "./goal.ts";
 type FieldName = "name" | "headings" | "links" | "body";
 
 /**
- * How much a word counts by where it stands, and how much of that is lost in a field that is longer than usual (BM25F). The usual number of
- * words is fixed, so that a section is worth the same whatever else the docs contain.
+ * How much a word counts in each field, and how much of that is lost if the field is longer than usual (BM25F). The usual number of words is fixed,
+ * so that the value of a section doesn't depend on what else the docs contain.
  */
 const fields: Record<FieldName, { weight: number; dilution: number; usualLength: number }> = {
   name: { weight: 4, dilution: 0.6, usualLength: 4 },
@@ -14,12 +14,12 @@ const fields: Record<FieldName, { weight: number; dilution: number; usualLength:
   body: { weight: 1, dilution: 0.4, usualLength: 150 },
 };
 const fieldNames = Object.keys(fields) as FieldName[];
-/** The weighted count of a word from which further ones add little. */
+/** From this weighted count of a word on, further occurrences add little. */
 const saturation = 1.5;
 /** Weight of a synonym relative to the word itself. */
 const synonymWeight = 0.6;
 
-/** How often each term of the goal occurs in a field, in the order of the terms, and the number of words of the field. */
+/** How often each term of the goal occurs in a field, in the order of the terms, and how many words the field has. */
 export type FieldHits = { counts: number[]; length: number };
 /** How often the terms of a goal occur in each field of a section. */
 export type Hits = Record<FieldName, FieldHits>;
@@ -27,7 +27,7 @@ export type Hits = Record<FieldName, FieldHits>;
 /** The terms that a word form stands for, as a bit mask: bit n is term n. */
 type TermsOfForm = ReadonlyMap<string, TermSet>;
 
-/** Counts the terms in the word forms of a field. `termsOfForm` includes terms of which a form is a synonym, `exactTermsOfForm` doesn't. */
+/** Counts the terms in the word forms of a field. `termsOfForm` also has the terms of which a form is a synonym. `exactTermsOfForm` doesn't. */
 export function toHits(
   forms: string[],
   termCount: number,
@@ -65,7 +65,7 @@ function weightedCountIn(name: FieldName, count: number, length: number): number
   return (weight * count) / (1 - dilution + (dilution * length) / usualLength);
 }
 
-/** How often a term occurs in all fields, each count weighted by its field. In a field of the usual length, nothing is lost. */
+/** How often a term occurs in all fields, each count weighted by its field. The weight of a field is lower if the field is longer than usual. */
 function weightedCountOf(term: number, hits: Hits): number {
   let sum = 0;
   for (const name of fieldNames) {

@@ -5,8 +5,8 @@ import { type Term, toStems } from "./goal.ts";
 import { mayBePage } from "./session.ts";
 
 /**
- * Why a URL is opened. `named`: its link text or URL contains words of the goal. `around`: only the text around the link does. `hub`: such pages
- * usually lead further.
+ * Why a URL is opened. `named`: its link text or URL contains words of the goal. `around`: only the text around the link does. `hub`: it is a page
+ * that usually leads further.
  */
 type Reason = "named" | "around" | "hub" | "none";
 
@@ -34,11 +34,11 @@ export type Frontier = ReturnType<typeof createFrontier>;
 
 /** Weight of a word of the goal by where it occurs, 1 being the link text. */
 const wordWeight = { text: 1, path: 0.8, context: 0.4, heading: 0.2 };
-/** A word keeps this share of its weight in a text of which it is a small part, and all of it where it is the whole text. */
+/** A word that is a small part of a text keeps this share of its weight. A word that is the whole text keeps all of it. */
 const minFocus = 0.6;
 /** Weight of a synonym relative to the word itself. */
 const synonymWeight = 0.7;
-/** Words of a context that count fully. In a longer context each counts less, by the square root of its length. */
+/** Words of a context up to this number count fully. In a longer context, each word counts less, by the square root of the length. */
 const fullContextWords = 12;
 
 /** Added for a link in the section that matches the goal best. */
@@ -49,15 +49,15 @@ const incomingLinkBonus = 0.015;
 const clickPenalty = 0.015;
 
 /**
- * Added for a hub, a page that usually leads further: a table of contents, a page whose whole name is that of a hub, and one whose name
- * contains it. Enough to precede links that match nothing, and links that share one common word.
+ * Added for a hub, which is a page that usually leads further: a table of contents, a page whose whole name is that of a hub, or a page whose name
+ * contains it. It is enough to precede links that match nothing, and links that share one common word.
  */
 const hubBonus = { contents: 0.26, wholeName: 0.2, partOfName: 0.16 };
 /** Each hub that was opened makes the next one this much less attractive. */
 const decayPerOpenedHub = 0.75;
 /** Each level below the start pages makes a hub this much less attractive, because it leads to something more specific. */
 const decayPerLevel = 0.6;
-/** A name of more words names one thing rather than an entry page. */
+/** A longer name is the name of one thing rather than of an entry page. */
 const maxHubWords = 4;
 
 const maxCandidates = 5000;
@@ -70,8 +70,8 @@ const wholeHubName = new RegExp(`^(the )?(${hubNames})$`, "i");
 const partialHubName = new RegExp(`(?<![\\w-])(${contentsNames}|${hubNames})(?![\\w-])|tutorial|everyday`, "i");
 
 /**
- * The terms of the goal, by each stem that texts may have for them: that of the term or of a synonym. `stem` is always that of the term, and
- * `weight` is 1, or less for a synonym.
+ * The terms of the goal by the stems that texts may have for them: the stem of the term, or of a synonym. `stem` is always the stem of the term
+ * itself. `weight` is 1, or less for a synonym.
  */
 type TermForms = Map<string, { stem: string; weight: number }[]>;
 
@@ -128,7 +128,7 @@ export function createFrontier(terms: Term[], origins: Set<string>, rarity: (ter
     exclude(url: string): void {
       const key = pageKey(url);
       if (state.closed.has(key)) return;
-      // A URL that no link led to is a start URL.
+      // A URL without an entry was not found by a link, so it is a start URL.
       state.closed.set(key, state.waiting.get(key)?.depth ?? 0);
       state.waiting.delete(key);
     },
@@ -253,7 +253,7 @@ function reasonFor({ named, hits }: Entry, terms: Term[], isMainlyHub: boolean):
   return { reason: words.length > 0 ? "around" : "none", terms: words };
 }
 
-/** The share of each term in a match of the whole goal: more for a term that is rare in what was read and in the links that were found. */
+/** How much of the goal each term is: more for a term that is rare in the pages that were read and in the links that were found. */
 function weighTerms({ waiting, counts }: State, terms: Term[], rarity: (term: Term) => number): Map<string, number> {
   const weights = new Map(
     terms.map((term) => [
@@ -271,7 +271,10 @@ const wordScoreOf = ({ hits }: Entry, weights: Map<string, number>): number =>
 const wordsOf = (terms: Term[], stems: { has(stem: string): boolean }): string[] =>
   terms.filter(({ stem }) => stems.has(stem)).map(({ word }) => word);
 
-/** The bonus of a hub, by the link text, the last path segment without extension, or a sentence that sends beginners there. */
+/**
+ * The bonus of a hub. A page is recognized as one by the link text, the last path segment without extension, or a sentence that sends beginners
+ * there.
+ */
 function hubBonusOf({ url, text, context = "" }: PageLink): number {
   const names = [text, lastSegmentOf(new URL(url).pathname).replace(/\.\w+$/, "")];
   const shortNames = names.map((name) => name.trim()).filter((name) => name.split(/\s+/).length <= maxHubWords);

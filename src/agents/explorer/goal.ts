@@ -94,7 +94,7 @@ const endings = [
   [/ment$/, 5],
 ] as const;
 
-/** What remains of a short verb before an ending that took its last letter, as in `moved`, and the mark for that letter. */
+/** What remains of a short verb before an ending that took its last letter, as in `moved`; and the mark in place of that letter. */
 const shortRoot = /^[^aeiouy][aeiouy][^aeiouwxy]$/;
 const lostE = "~";
 
@@ -132,7 +132,7 @@ function findStem(word: string): string {
   return stem.length > 4 ? stem.replace(/e$/, "") : stem;
 }
 
-/** The stems of a term: its own, and for a short verb also the one with or without its last letter, as in `move` and `moved`. */
+/** The stems of a term: its own stem and, for a short verb, also the stem with or without its last letter, as in `move` and `moved`. */
 export function formsOf({ stem }: Term): string[] {
   if (stem.endsWith(lostE)) return [stem, stem.replace(lostE, "e")];
   return stem.endsWith("e") && shortRoot.test(stem.slice(0, -1)) ? [stem, stem.slice(0, -1) + lostE] : [stem];
@@ -141,13 +141,18 @@ export function formsOf({ stem }: Term): string[] {
 /** The stems of the words of a text, in their order. */
 export const toStems = (text: string): string[] => toWords(text).map(toStem);
 
-/** The terms of each thing that a goal requires, joined by a comma or words like "and" and "then": at least two each. */
+/**
+ * The terms of each thing that a goal requires. These things are joined by a comma or by words like "and" and "then". Each has at least two terms.
+ */
 export function goalPartsOf(goal: string): Term[][] {
   const parts = goal.split(/[,;]\s|\n|\s(?:and|then|und|dann|et|puis|y|e)\s|、|并|和/i);
   return parts.map(toTerms).filter((terms) => terms.length >= 2);
 }
 
-/** The synonyms of a name, by their stems. Those of several words are left out: texts are searched word by word. `stem`: of the name; empty for a phrase. */
+/**
+ * The synonyms of a name, by their stems. Synonyms of several words are left out, because texts are searched word by word. `stem`: the stem of the
+ * name; empty for a phrase.
+ */
 function alternativesOf(name: string, stem: string): Map<string, string> {
   const forms = new Map<string, string>();
   const names = [...synonyms.keys()].filter((key) => key === name || toStems(key).join(" ") === stem);
@@ -168,7 +173,7 @@ export function toTerms(goal: string): Term[] {
   return withRelated(terms.length > 0 ? terms : termsOf(text), toStems(text));
 }
 
-/** How a result is proven, which docs don't say: "its ID was printed". */
+/** Words about how a result is proven, which docs don't contain: "its ID was printed". */
 const proofPhrase = /\b(is|are|was|were|been) (then |also )?(printed|displayed|shown)\b/gi;
 
 function termsOf(text: string): Term[] {
@@ -177,7 +182,7 @@ function termsOf(text: string): Term[] {
   for (const part of splitPhrases(text)) {
     if (terms.size >= maxTerms) break;
     if (multiWordPhrases.includes(part)) {
-      // A phrase is found by its synonyms of one word.
+      // A phrase is found only by its synonyms of one word.
       const alternatives = alternativesOf(part, "");
       const [stem = part] = alternatives.keys();
       if (!terms.has(stem)) terms.set(stem, { word: part, stem, alternatives, related: new Set() });
@@ -218,7 +223,7 @@ const loadPhrases = lazy(() =>
   ),
 );
 
-/** Gives the terms of each everyday phrase in a goal the words that docs use for it. Phrases of stop words alone have no term. */
+/** Gives the terms of each everyday phrase in a goal the words that docs use for the phrase. A phrase of only stop words has no term. */
 function withRelated(terms: Term[], goal: string[]): Term[] {
   const phrasesInGoal = goal.flatMap((stem, start) =>
     (loadPhrases().get(stem) ?? []).filter(({ stems }) => stems.every((each, offset) => goal[start + offset] === each)),
@@ -229,7 +234,7 @@ function withRelated(terms: Term[], goal: string[]): Term[] {
   }));
 }
 
-/** Phrasal verbs stay as they are; only names that `toWords` would split are kept apart. */
+/** Phrasal verbs are already one word. Only names that `toWords` would split have to be kept together. */
 const multiWordPhrases = phrases.filter((phrase) => toWords(phrase).length > 1);
 const phrasePattern = new RegExp(`\\b(${multiWordPhrases.join("|")})\\b`, "i");
 

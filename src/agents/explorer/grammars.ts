@@ -11,6 +11,6 @@ export const grammars = { script: javascript.configure({ dialect: "ts jsx" }), p
 export type GrammarName = keyof typeof grammars;
 export const grammarNames = Object.keys(grammars) as GrammarName[];
 
-/** Without a tag, PHP would be text, up to the first tag. A template starts with a tag of either kind. */
+/** The tag to put before a sample. Without a tag, PHP would be text up to the first tag. A template starts with a tag of either kind. */
 export const openingOf = (language: GrammarName, code: string): string =>
   language === "php" && !/^\s*<(?=[\s\S]*<\?|\?)/.test(code) ? "<?php " : "";

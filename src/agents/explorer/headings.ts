@@ -5,7 +5,7 @@ import { type ReadPage, type Session, type Steps, toCheck, useTool } from "./ses
 
 /** Pages with at least this much prose need headings, in characters. */
 const longProse = 3000;
-/** Text above and below a heading, in characters, from which it divides the page. Less is a breadcrumb, an author's line or a menu. */
+/** A heading divides the page if this many characters of text are above it and below it. Less text is a breadcrumb, an author's line or a menu. */
 const someText = 100;
 
 /** Checks that long pages have headings besides their titles. */
@@ -40,13 +40,13 @@ const normalizeTitle = (text: string) =>
     .toLowerCase();
 
 /**
- * Whether a heading divides the page. The titles of the page and of its manual don't: they stand above all of its
- * text, or are in the document's title. Nor do those of menus below the text.
+ * Whether a heading divides the page. The titles of the page and of its manual don't, because they stand above all of its text, or are in the
+ * document's title. Headings of menus below the text don't either.
  */
 function hasDividingHeading({ title, markdown, headings }: ReadPage): boolean {
   const titles = new Set([title, ...title.split(/\s[|·•–—-]\s|:\s/)].map(normalizeTitle));
   const lines = markdown.split("\n");
-  // The numbers of lines, from the start and from the end of the page, that contain `someText`.
+  // How many lines from the start, and from the end of the page, contain `someText`.
   const minAbove = lengthOfSomeText(lines.map(proseOfLine));
   const minFromHere = lengthOfSomeText(lines.map(textOf).reverse());
   return headings.some((heading) => {
@@ -58,7 +58,7 @@ function hasDividingHeading({ title, markdown, headings }: ReadPage): boolean {
 
 /** The text of a line without links, which are often navigation. */
 const textOf = (line: string) => line.replace(linkOrLabel, "").trim();
-/** The same without headings and tables, in which old pages have their menus. */
+/** The same without headings and without tables, which old pages use for their menus. */
 const proseOfLine = (line: string) => (/^\s*[#|]/.test(line) ? "" : textOf(line));
 
 /** How many lines, from the first one, contain `someText`; Infinity if all lines together have less. */
@@ -71,7 +71,7 @@ function lengthOfSomeText(lines: string[]): number {
   return Number.POSITIVE_INFINITY;
 }
 
-/** Whether no part between two terms of definitions is long: a glossary. */
+/** Whether a page is a glossary: no part between two terms of definitions is long. */
 function isDividedByTerms({ markdown, headings }: ReadPage): boolean {
   const lines = markdown.split("\n");
   const terms = headings.filter(isTerm).map(({ line }) => line);

@@ -1,8 +1,8 @@
 import { type Literal, markUnknownParts, unknownPart } from "./literals.ts";
 
 /**
- * The HTTP request that a sample sends, as far as the sample says. `headers` and `query` are the names of headers (in
- * lower case) and query parameters, null if unknown. `body`: undefined if there is none. `line` is 0-based in the sample.
+ * The HTTP request that a sample sends, as far as the sample shows it. `headers` and `query`: the names of headers (in lower case) and query
+ * parameters; null if unknown. `body`: undefined if there is none. `line`: 0-based in the sample.
  */
 export type HttpCall = {
   method: string;
@@ -21,13 +21,13 @@ export function toUrl(address: string): URL | null {
   return url !== null && /^https?:$/.test(url.protocol) ? url : null;
 }
 
-/** The host of a call whose host only the reader knows. */
+/** The host of a call if only the reader knows the real one. */
 export const unknownHost = "host.unknown";
 
-/** A host that is all placeholder, such as `$HOST:8080`, `{{base_url}}` or `SERVER_URL`. */
+/** A host that consists of a placeholder, such as `$HOST:8080`, `{{base_url}}` or `SERVER_URL`. */
 const placeholderHost = new RegExp(`^(?:https?://)?(?:${unknownPart}|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*)(?::\\d+)?(?=/)`);
 
-/** The URL of a call, with the unknown host for one that the reader fills in. */
+/** The URL of a call. A host that the reader fills in becomes `unknownHost`. */
 export const toUrlOfAnyHost = (address: string): URL | null =>
   toUrl(markUnknownParts(address).replace(placeholderHost, `http://${unknownHost}`));
 

@@ -11,10 +11,10 @@ const programLanguage = {
   python: /^(?:python3?|py3?|pycon)$/,
 };
 
-/** A call of the function of browsers, and not of a method of something else, such as `ENV.fetch("KEY")`. */
+/** A call of the browser's function, not of another object's method, such as `ENV.fetch("KEY")`. */
 const fetchCall = /(?:(?<![\w.])|\b(?:window|globalThis|self)\.)fetch\(/;
 
-/** The calls of APIs in a sample, in their order. Its language is only inferred if it has a URL, because that takes long. */
+/** The calls of APIs in a sample, in their order. The language is inferred only for a sample with a URL, because that takes long. */
 export async function callsOf(sample: CodeSample): Promise<HttpCall[]> {
   const { code } = sample;
   if (code.length > maxSampleChars) return [];
@@ -48,7 +48,7 @@ const callPatterns = [
   ),
 ];
 
-/** A variable that is set to a URL, or to an object that is made of one. */
+/** A variable that is set to a URL, or to an object that is made from one. */
 const addressVariable = new RegExp(
   String.raw`(?<![\w.])\$?(?<name>[A-Za-z_]\w*)[ \t]*:?=[ \t]*(?:(?:new[ \t]+)?[\w.:]+\([ \t]*)?${address}`,
   "g",
@@ -76,7 +76,7 @@ function callsOfMethods(code: string): HttpCall[] {
       const url = toUrl(groups!.url!);
       const method = groups!.method!.toUpperCase();
       const line = text.slice(0, index).split("\n").length - 1;
-      // What else the call sends is unknown, and so what it lacks.
+      // Nothing else about the call is known, so nothing can be said to be missing.
       return url ? [{ method, url, query: null, headers: null, hasCredentials: true, body: unresolved, line }] : [];
     });
 }

@@ -4,22 +4,19 @@ import { type GrammarName, grammarNames, grammars, openingOf } from "./grammars.
 
 /** Longer samples have no language, prompts or calls: some patterns would take long on them. */
 export const maxSampleChars = 10_000;
-/** Every parser reads this many characters of a sample. Those whose language it may be in then read up to `maxChars`. */
+/** Every parser reads this many characters of a sample. The parsers of the likely languages then read up to `maxChars`. */
 const probeChars = 400;
 const maxChars = 2000;
-/** A sample of a language has at most one error, and another one for each of this many tokens. */
+/** A sample in its language has at most one error, plus one for each of this many tokens. */
 const tokensPerError = 10;
 
 /** How well a parser reads a sample: its errors, its tokens, and how many different keywords it has. */
 type Reading = { language: GrammarName; errors: number; tokens: number; keywords: number };
 
-/**
- * What the language of a sample without a label can be. `rivals` could be meant as well, so only what is wrong in all of them
- * is wrong.
- */
+/** The likely language of a sample without a label. `rivals`: other languages that could be meant, so only what is wrong in all of them is wrong. */
 type Inference = { language: LanguageFamily; isCertain: boolean; rivals: GrammarName[] };
 
-/** The language of a sample by its label, or else as inferred; "" if unknown. */
+/** The language of a sample by its label or, without a label, as inferred; "" if unknown. */
 export function languageOf({ language, code }: CodeSample): string {
   if (language !== null) return language;
   const inference = inferLanguage(code);
@@ -29,11 +26,14 @@ export function languageOf({ language, code }: CodeSample): string {
   return family === "session" ? "console" : family;
 }
 
-/** Results of earlier samples by their hash: docs repeat many, and several checks ask for each. Large docs have a few thousand. */
+/**
+ * Results of earlier samples by their hash, because docs repeat many samples and several checks need each result. Large docs have a few thousand
+ * samples.
+ */
 const inferences = new Map<number | bigint, Inference | null>();
 const maxCached = 20_000;
 
-/** What the language of a sample without a label can be; null if that is unknown, or the sample is too long. */
+/** The likely language of a sample without a label; null if it is unknown, or if the sample is too long. */
 export function inferLanguage(code: string): Inference | null {
   if (code.length > maxSampleChars) return null;
   const hash = Bun.hash(code);
@@ -61,12 +61,12 @@ export function dataFormatOf(code: string): LanguageFamily | null {
 
 const jsonString = String.raw`"(?:[^"\\\n]|\\.)*"`;
 const jsonNumber = String.raw`-?\d[\d.eE+-]*(?![\d.eE+-])`;
-/** A part of a line of JSON: a key, values, or both. No text may match in two ways: trying all of them would take exponential time. */
+/** A part of a line of JSON: a key, values, or both. It must match a text in only one way, because trying several would take exponential time. */
 const jsonPart = new RegExp(
   String.raw`^(?:${jsonString}\s*:)?(?:${jsonString}|${jsonNumber}|true|false|null|[\s{}[\],])*$`,
 );
 
-/** Whether a text is a JSON object or array, line by line. One of six or more lines may be something else. */
+/** Whether a text is a JSON object or array, line by line. Of six or more lines, one line may be something else. */
 function isJsonText(code: string): boolean {
   if (!/^\s*[{[]/.test(code) || !/"\s*:/.test(code)) return false;
   const lines = code.split("\n");
@@ -83,12 +83,12 @@ const isJsonLine = (line: string): boolean =>
 
 /** A key without a value, and a key or an item in the next line. */
 const yamlKeyAboveOthers = /^[ \t]*(?:- )?["']?[\w./-]+["']?:[ \t]*\n[ \t]*(?:- )?["']?[\w./-]+/m;
-/** A blank line, a separator of documents, a comment, a key, and an item. */
+/** The lines of YAML: a blank line, a separator of documents, a comment, a key, and an item. */
 const yamlLines = [/^\s*$/, /^---$/, /^\s*#/, /^\s*(?:- )*["']?[\w./@$-]+["']?:(?:\s.*)?$/, /^\s*- \S/];
 /** A line of CSS or a program, which has a colon too. */
 const endsLikeProgram = /^\s*[\w./-]+\s*:.*[;{(]\s*$/m;
 
-/** Nothing but keys, items and comments, of which some are below others. */
+/** Whether a text has nothing but keys, items and comments, and some of them are below others. */
 const isYamlText = (code: string): boolean =>
   yamlKeyAboveOthers.test(code) &&
   !hasRepeatedKey(code) &&
@@ -126,7 +126,7 @@ export function isOtherText(code: string): boolean {
 function inferProgram(code: string): Inference | null {
   if (!/[([{;]/.test(code)) return null;
   let readings = readAll(grammarNames, headOf(code, probeChars));
-  // A cut may add an error.
+  // Cutting the sample may add an error.
   if (code.length > probeChars && readings[0]!.errors <= maxErrors(readings[0]!) + 1)
     readings = readAll(candidatesOf(readings), headOf(code, maxChars));
   const best = readings[0]!;
@@ -141,11 +141,11 @@ function inferProgram(code: string): Inference | null {
 export const isValidIn = (language: GrammarName, code: string): boolean =>
   hasNoErrorIn(language, headOf(code, maxChars));
 
-/** Whether some language reads all of a sample without an error: then nothing in it is wrong in any language. */
+/** Whether some language reads the whole sample without an error. Then nothing in it counts as wrong. */
 export const isValidSomewhere = (code: string): boolean =>
   grammarNames.some((language) => hasNoErrorIn(language, code));
 
-/** A strict parser stops at the first error: reading on after one takes most of the time. */
+/** Parsers that stop at the first error, because reading on after an error takes most of the time. */
 const strictGrammars = new Map(
   grammarNames.map((language) => [language, grammars[language].configure({ strict: true })]),
 );
@@ -164,11 +164,11 @@ const headOf = (code: string, chars: number): string =>
 
 const maxErrors = ({ tokens }: Reading): number => 1 + tokens / tokensPerError;
 
-/** The best language of a sample, then those in which it has few more errors. */
+/** The best language of a sample, then the languages in which it has few more errors. */
 const candidatesOf = (readings: Reading[]): GrammarName[] =>
   readings.filter(({ errors }) => errors < 4 + 4 * readings[0]!.errors).map(({ language }) => language);
 
-/** The readings of a sample, from the best one. A parser that after an error leaves out most of a sample hasn't read it. */
+/** The readings of a sample, the best one first. If a parser leaves out most of a sample after an error, its reading doesn't count. */
 function readAll(languages: GrammarName[], code: string): Reading[] {
   const readings = languages.map((language) => read(language, code));
   const tokens = Math.max(...readings.map((reading) => reading.tokens));
@@ -186,7 +186,7 @@ function read(language: GrammarName, code: string): Reading {
       if (type.isError) errors++;
       else if (node.firstChild === null) {
         tokens++;
-        // Parsers name keywords like themselves, and anything else by a word of its own.
+        // Parsers name a keyword by the keyword itself, and anything else by a word of their own.
         if (/^[a-z]+$/.test(name)) keywords.add(name);
       }
     },

@@ -2,7 +2,7 @@ import { reasonOf } from "../../errors.ts";
 import { lineAt, lineOfMissing, type ParseResult } from "./bracket-samples.ts";
 import { grammars } from "./grammars.ts";
 
-/** Comments, names of types, ellipses, and what stands in for values. */
+/** Signs that a sample isn't strict JSON: comments, names of types, ellipses, and placeholders for values. */
 const looseSyntax = [
   /\/\/|\/\*|^[ \t]*#/m,
   /:\s*(string|number|boolean|any|int|integer|object|array|float|uuid|date)\b/i,
@@ -10,7 +10,9 @@ const looseSyntax = [
   /<|\$\{|\|/,
 ];
 
-/** The result for a sample of JSON, which may be a part of an object or one value per line. Null if it may be meant loosely. */
+/**
+ * The result for a sample of JSON, which may be a part of an object, or have one value per line. Null if the sample may not be meant as strict JSON.
+ */
 export function parseJsonSample(code: string): ParseResult {
   const problem = jsonProblem(code);
   if (problem === null) return { broken: false };
@@ -38,7 +40,7 @@ const nameOfScript = /^(?:VariableName|PropertyDefinition)$/;
 
 /**
  * What is wrong in a text that isn't JSON, and in which line, from 1. `problem`: the message of `JSON.parse`, which doesn't say where. Nearly all of
- * JSON is an expression of JavaScript, so the parser for that finds the place.
+ * JSON is also an expression of JavaScript, so that parser finds the place.
  */
 export function jsonErrorIn(code: string, problem: string): { message: string; line: number } {
   const source = `(${code.trimEnd()})`;

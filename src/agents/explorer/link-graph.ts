@@ -1,6 +1,6 @@
 import { pageKey } from "../../net/page-key.ts";
 
-/** All links that were found, followed or not: the keys of the pages that each page links to, with the text of the first link. */
+/** All links that were found, followed or not: for each page, the keys of the pages that it links to, with the text of the first link. */
 export type LinkGraph = Map<string, Map<string, string>>;
 
 /** Adds the links of a page. */
@@ -20,7 +20,7 @@ export function namesOf(graph: LinkGraph, url: string): string[] {
   return [...new Set([...graph.values()].flatMap((targets) => targets.get(key) ?? []))].filter((name) => name !== "");
 }
 
-/** Pages that link to the same places, from this number on, show what all pages of the site have in common. */
+/** If at least this many pages link to the same places, these places show what all pages of the site have in common. */
 const minPages = 3;
 
 /** The keys of pages to which most pages with links link: the menu of the site. */

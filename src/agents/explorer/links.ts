@@ -21,7 +21,7 @@ import {
 const maxTargets = 150;
 const maxOtherSiteTargets = 30;
 const atOnce = 4;
-/** Timeout of one request to another site, and for how long new requests to other sites may start, in ms. */
+/** Timeout of one request to another site, and how long new requests to other sites may be started, in ms. */
 const otherSiteRequestMs = 4000;
 const otherSitesMs = 6000;
 const signInPath = /\/(login|signin|sign-in|signup|sign-up)(\/|$)/i;
@@ -36,7 +36,7 @@ const isExampleHost = (hostname: string): boolean => exampleHosts.some((host) =>
 /** Where a link occurs: a page, an llms.txt or a sitemap. */
 type LinkSource = { url: string; markdown: string; provenance: "link" | Listing["kind"] };
 type Link = { url: string; foundOn: LinkSource; text: string };
-/** `isOwnPage`: a page of the site that may be read. The site has files of other kinds, too. */
+/** `isOwnPage`: a page of the site that may be read. Other targets on the site are files of other kinds. */
 type Target = Link & { isOwnSite: boolean; isOwnPage: boolean };
 type Answer = { target: Target; fetchResult: FetchResult };
 /** `failure`: why there was no response; null: there was one. */
@@ -128,7 +128,7 @@ function collectTargets(
 
 const silentKinds = new Set<FetchFailureKind | null>(["dns", "unreachable", "timeout", "tls", "refused"]);
 
-/** Tests links to one other host, one after another. A host that doesn't respond once is skipped. */
+/** Tests links to one other host, one after another. If the host doesn't respond once, the rest of its links is skipped. */
 async function testHost(session: Session, targets: Target[], untilMs: number, log: Log): Promise<Finding[]> {
   const findings: Finding[] = [];
   let isSilent = false;
@@ -149,13 +149,13 @@ function mayBeTested(address: string, isOwnSite: boolean): boolean {
   return username === "" && (isOwnSite || !isExampleHost(hostname));
 }
 
-/** Whether a link leads to a sign-in, or on another site to a place behind it. The site's own may be pages of its docs. */
+/** Whether a link leads to a sign-in or, on another site, to a place behind one. Such places on the site itself may be pages of the docs. */
 export const isPrivate = ({ url, text }: { url: string; text: string }, isOwnSite: boolean): boolean =>
   signInPath.test(new URL(url).pathname) || signInText.test(text.trim()) || (!isOwnSite && isPersonal(url));
 
 /**
- * Pages of the site are read, which also finds those that can't be. For others, a HEAD request comes first; a target is
- * dead only if a GET request confirms it. An unreachable host proves nothing, unless it is the site's own.
+ * Pages of the site are read, which also finds pages that can't be read. For other targets, a HEAD request comes first, and a target is dead only if
+ * a GET request confirms it. An unreachable host proves nothing, unless it is the site's own host.
  */
 async function testTarget(session: Session, target: Target, log: Log): Promise<Answer> {
   const { fetcher } = session;
@@ -195,7 +195,7 @@ function judge(session: Session, { target, fetchResult }: Answer): Finding {
   }
   if (failure === "too_large" && !target.isOwnSite) return { target, state: "alive", failure };
   const doesNotExist = fetchResult.ok && (fetchResult.response.status === 404 || fetchResult.response.status === 410);
-  // How another site treats strangers, or that it is down, says nothing about these docs.
+  // Another site may be down or refuse strangers. That says nothing about these docs.
   const fault = target.isOwnSite || doesNotExist ? findResponseFault(target.url, fetchResult) : null;
   return fault === null ? { target, state: "unknown", failure } : { target, state: "bad", failure, fault };
 }
@@ -260,7 +260,7 @@ export function lineOf(markdown: string, address: string): number | null {
   // Pages may write a link as a whole URL, from the root of the site, or relative to themselves.
   for (const part of hash ? [address, hash] : [address, pathname, name]) {
     if (!part || part === "/") continue;
-    // The address of another page may start with that of this one.
+    // The address of another page may start with the address of this one.
     const whole = new RegExp(`${RegExp.escape(part)}(?![\\w%/-])`);
     const wholeIndex = lines.findIndex((line) => whole.test(line));
     const index = wholeIndex >= 0 ? wholeIndex : lines.findIndex((line) => line.includes(part));

@@ -1,4 +1,4 @@
-/** A value in code: JSON as far as it is written out there. */
+/** A value in code, as JSON. Parts that the code doesn't write out are `unresolved`. */
 export type Literal = null | boolean | number | string | Literal[] | Fields | typeof unresolved;
 
 /** A value that only the running program knows. */
@@ -24,7 +24,7 @@ const placeholder = new RegExp(placeholders.join("|"), "g");
 /** Replaces the placeholders of a text. */
 export const markUnknownParts = (text: string): string => text.replace(placeholder, unknownPart);
 
-/** The value of a JSON text with unknown parts; one outside of a string is a value of its own. */
+/** The value of a JSON text with unknown parts. An unknown part outside of a string is a whole value. */
 export function parseJson(text: string): Literal {
   for (const candidate of [
     text,

@@ -13,7 +13,7 @@ const maxNameChars = 100;
 const maxDescriptionChars = 2000;
 
 /**
- * The tools of an MCP server, with requests of the explorer; null if the URL doesn't answer as one. Nothing is called. Throws only the
+ * The tools of an MCP server, listed with requests of the explorer; null if no MCP server answers at the URL. No tool is called. Throws only the
  * signal's reason.
  */
 export async function listMcpTools(
@@ -48,7 +48,7 @@ export async function listMcpTools(
   }
 }
 
-/** Sends each message in one request, whose response is read to its end. A stream of the server's own messages isn't opened. */
+/** Sends each message in one request, and reads the response to its end. It doesn't open a stream for the server's own messages. */
 const toTransport = (fetcher: Fetcher, url: string, log: Log): Transport =>
   new StreamableHTTPClientTransport(new URL(url), {
     fetch: async (address, { method = "GET", headers, body } = {}) => {

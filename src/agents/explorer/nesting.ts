@@ -31,9 +31,9 @@ const raw = new Set(["script", "style", "noscript", "pre"]);
 const nameAt = /[a-z][-.:\w]*/iy;
 
 /**
- * Whether more than `maxNesting` elements and comments of an HTML page are open at once, because they are inside each other or never closed.
- * Parsers take quadratic time for such pages; this takes linear time. It counts as node-html-parser does, which afdocs uses: an end tag of an
- * element that isn't the innermost one counts for nothing.
+ * Whether more than `maxNesting` elements and comments of an HTML page are open at once, because they are nested or never closed. Parsers take
+ * quadratic time for such pages, while this takes linear time. It counts like node-html-parser, which afdocs uses: if an end tag isn't that of the
+ * innermost element, it is ignored.
  */
 export function isNestedTooDeeply(html: string): boolean {
   const open: string[] = [];
@@ -72,10 +72,10 @@ export function isNestedTooDeeply(html: string): boolean {
 const withOptionalEnd =
   /<\/?(?:p|li|dt|dd|tr|td|th|thead|tbody|tfoot|caption|colgroup|option|optgroup|rp|rt)\b[^<>]*>/gi;
 
-/** The same as browsers count, which end the elements that authors may leave open. */
+/** Whether a page is nested too deeply even for browsers, which end elements whose end tags authors may leave out. */
 export const isDeepForBrowsers = (html: string): boolean =>
   isNestedTooDeeply(html) && isNestedTooDeeply(html.replace(withOptionalEnd, ""));
 
-/** What is wrong with such a page. */
+/** The message about a page that is nested too deeply. */
 export const depthMessage = (url: string): string =>
   `${url} has more than ${maxNesting} elements that are inside each other or never closed, so programs may fail to read it`;

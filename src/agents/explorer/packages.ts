@@ -4,8 +4,8 @@ import type { GrammarName } from "./grammars.ts";
 import { isValidIn } from "./inferred-languages.ts";
 
 /**
- * A package as a sample imports it, or as an installation names it. `major`: its major version, null if not given. `hasFirstPath`: its name is the
- * path of a Go module without a major version, so its version is 0 or 1: later ones stand in the path.
+ * A package as a sample imports it, or as an installation names it. `major`: its major version; null if not given. `hasFirstPath`: its name is the
+ * path of a Go module without a major version. Then its version is 0 or 1, because a later major version is part of the path.
  */
 export type Package = { ecosystem: EcosystemName; name: string; major: number | null; hasFirstPath?: true };
 
@@ -15,13 +15,13 @@ type Ecosystem = {
   grammar?: GrammarName;
   /** Programs that install packages: alternatives of a regular expression. */
   programs: string;
-  /** Their command that installs, if it is another than the usual ones. */
+  /** Their command that installs a package, if it isn't one of the usual commands. */
   verb?: RegExp;
-  /** Whether the name of a package decides under which name it is imported. */
+  /** Whether a package is imported under its own name. */
   isExact: boolean;
-  /** Finds the imports in a sample: its group is the name. */
+  /** Finds the imports in a sample. Group: the name. */
   imports: RegExp;
-  /** What comes with the language. */
+  /** Whether a name is part of the language. */
   isStandard(name: string): boolean;
 };
 
@@ -97,7 +97,7 @@ const ecosystems = {
     grammar: "java",
     programs: "mvn|gradle|sbt",
     isExact: false,
-    // The first part of a reversed domain says nothing.
+    // The first part of a reversed domain doesn't identify a package.
     imports: /^[ \t]*import[ \t]+(?:static[ \t]+)?(?!java\b|javax\b|kotlin\b|scala\b|android)[a-z]\w*\.([a-z][\w.]*)/gm,
     isStandard: () => false,
   },
@@ -112,7 +112,7 @@ const ecosystems = {
     languages: /^(?:elixir|exs?)$/,
     programs: "mix",
     isExact: false,
-    // A module says nothing of the package that it is in.
+    // The name of a module doesn't tell the package that it is in.
     imports: matchesNothing,
     isStandard: () => false,
   },
@@ -120,7 +120,7 @@ const ecosystems = {
     languages: /^swift$/,
     programs: "swift",
     isExact: false,
-    // A module says nothing of the package that it is in.
+    // The name of a module doesn't tell the package that it is in.
     imports: matchesNothing,
     isStandard: () => false,
   },
@@ -170,7 +170,7 @@ export function importsOf(sample: CodeSample): Package[] {
 
 /** `hollow@2.1`, `hollow==2.1`, `github.com/hollow/go/v2/widgets`, `@hollow/client/react`. */
 function toPackage(ecosystem: EcosystemName, text: string, given?: string): Package {
-  // The parts of a Maven coordinate are the package, and its version comes on its own.
+  // In a Maven coordinate, all parts name the package. The version is given separately.
   if (ecosystem === "maven") return { ecosystem, name: text, major: majorOf(given) };
   const [, name = "", version = given] = /^(@?[^@=~<>^[:!]+)(?:\[[^\]]*\])?(?:[@=~<>^:!]+v?(.*))?$/.exec(text) ?? [];
   const inPath = ecosystem === "go" ? /\/v(\d+)(?=\/|$)/.exec(name)?.[1] : undefined;
@@ -178,12 +178,12 @@ function toPackage(ecosystem: EcosystemName, text: string, given?: string): Pack
     .replace(/\/v\d+(?=\/|$)/, "")
     .split("/")
     .slice(0, maxNameParts(ecosystem, name));
-  // A longer path may belong to another module below this one.
+  // A longer path may belong to another module below this package.
   const hasFirstPath = ecosystem === "go" && parts.join("/") === name;
   return { ecosystem, name: parts.join("/"), major: majorOf(inPath ?? version), ...(hasFirstPath && { hasFirstPath }) };
 }
 
-/** How many parts of a path name a package. The others are in it. */
+/** How many parts of a path name the package. Further parts are inside of it. */
 function maxNameParts(ecosystem: EcosystemName, name: string): number {
   if (ecosystem === "npm") return name.startsWith("@") ? 2 : 1;
   return ecosystem === "go" ? 3 : Number.POSITIVE_INFINITY;
@@ -235,7 +235,7 @@ const dependencyLists: [EcosystemName, RegExp][] = [
   // hollow==2.1, in a line or in quotes
   ["pypi", /^[ \t]*(?<name>[A-Za-z][\w.-]*)(?:\[[\w,-]+\])?[ \t]*(?:[=~>]=)[ \t]*(?<version>\d[\w.]*)/gm],
   ["pypi", /^[ \t]*["'](?<name>[A-Za-z][\w.-]*)(?:\[[\w,-]+\])?[ \t]*(?:[=~>]=)[ \t]*(?<version>\d[\w.]*)/gm],
-  // hollow = "2.1", or hollow = { version = "2.1" }. A comment may say which version a sample is for.
+  // hollow = "2.1", or hollow = { version = "2.1" }. In a comment, it may say which version a sample is for.
   [
     "cargo",
     /^(?:[ \t]*(?:\/\/|#)[^\n"=]*?[ \t])?[ \t]*(?<name>[a-z][\w-]*)[ \t]*=[ \t]*(?:\{[^}\n]*?version[ \t]*=[ \t]*)?"[\^~>=]*(?<version>\d[^"]*)"/gm,
@@ -282,7 +282,7 @@ const maxMisspelledChars = 2;
 /** No package of npm has a longer name. */
 const maxNameChars = 214;
 
-/** Whether one of two different names may be a misspelling of the other. A version at its end makes another name. */
+/** Whether one of two different names may be a misspelling of the other. A name with a version at its end is another name, not a misspelling. */
 export function isMisspelled(a: string, b: string): boolean {
   const letters = (name: string) => name.replace(/\d+/g, "");
   const [shorter, longer] = [a.length, b.length].sort((x, y) => x - y) as [number, number];
@@ -298,7 +298,7 @@ export function isTransposed(a: string, b: string): boolean {
   return a.slice(0, at) + a.charAt(at + 1) + a.charAt(at) + a.slice(at + 2) === b;
 }
 
-/** How many characters to insert, delete or replace to make one text of another. */
+/** How many characters have to be inserted, deleted or replaced to turn one text into another. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (const [i, char] of [...a].entries()) {

@@ -15,7 +15,7 @@ import { toSections } from "./page-sections.ts";
 import { rankSections, type SectionIndex } from "./sections.ts";
 import { faultWeight, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 
-/** Checks how pages are sent, and that they say in text what they have to say. */
+/** Checks how pages are sent, and whether they say what they have to say as text. */
 export async function* checkPagesRead(session: Session, readPages: ReadPage[]): Steps {
   const pages = readPages.filter(({ problem }) => problem === null);
   if (pages.length === 0) return;
@@ -29,7 +29,10 @@ export async function* checkPagesRead(session: Session, readPages: ReadPage[]): 
 /** Maximum number of pages whose HTML is requested because it may say what their Markdown can't. */
 const maxHtmlVersions = 8;
 
-/** Checks that search engines may list the pages that the answer needs. If they may list no page that was read, one check says so for all. */
+/**
+ * Checks that search engines may list the pages that the answer needs. If they may not list any page that was read, a single check reports it for all
+ * pages.
+ */
 export async function* checkNoindex(session: Session, index: SectionIndex): Steps {
   const pages = [...session.pages, ...session.surveyed].filter(({ problem }) => problem === null);
   if (pages.length === 0) return;
@@ -67,9 +70,9 @@ export async function* checkNoindex(session: Session, index: SectionIndex): Step
   });
 }
 
-/** A sentence with a colon announces what follows, in any language; a short text beside the picture is only its name. */
+/** A sentence with a colon announces what follows, in any language. A picture after it has only a short text, which is its name. */
 const announcedPicture = /[:：]\s*\n\s*!\[[^\]]{0,39}\]/;
-/** Maximum characters of a section that only announces a picture: a longer one says in words what the picture shows. */
+/** Maximum characters of a section that only announces a picture. A longer section says in words what the picture shows. */
 const maxAnnouncement = 300;
 
 /** Whether pictures stand where a text or a sample belongs. */

@@ -26,7 +26,7 @@ function pageIn(fetchResult: FetchResult): Page | null {
   return page;
 }
 
-/** Larger pages have content of their own. They aren't searched for a redirect, as parsing them would add to the measured time of the response. */
+/** Larger pages have content of their own. They aren't searched for a redirect, because parsing them would add to the measured response time. */
 const maxStubBytes = 32_768;
 
 /** Requests a page. Like a browser, it follows the redirects of pages that only send their reader elsewhere. */
@@ -55,7 +55,7 @@ export async function fetchPage({ fetcher }: Session, request: FetchRequest, log
   return { ...fetchResult, response: { ...response, redirects: [...passed, ...response.redirects] }, followed };
 }
 
-/** Where else a page without content sends its reader, without the fragment; null if nowhere. */
+/** Where a page without content sends its reader, without the fragment; null if nowhere else. */
 function redirectOf(fetchResult: FetchResult): string | null {
   if (!fetchResult.ok || fetchResult.response.body.length > maxStubBytes) return null;
   if (!/html/i.test(fetchResult.contentType ?? "html") || !/http-equiv|location/i.test(fetchResult.text())) return null;
@@ -83,24 +83,24 @@ function withoutSamples({ markdown, samples }: Page): string {
   return lines.join("\n").replace(/`[^`\n]*`/g, "");
 }
 
-/** A page with what only the headers of its response say. */
+/** A page with the information that only the headers of its response have. */
 function withHeaders(page: Page | null, fetchResult: FetchResult): Page | null {
   if (!fetchResult.ok || page === null) return null;
   const isUnlisted = page.isUnlisted || noIndex.test(fetchResult.response.headers.get("x-robots-tag") ?? "");
   const listed = { ...page, isUnlisted };
-  // A page that search engines may not list is missing on purpose, which the page alone may not say.
+  // A page that asks search engines not to list it may be missing on purpose. Only the headers may say so.
   return page.problem === "soft_404" ? { ...listed, problem: problemOfErrorPage(listed) } : listed;
 }
 
 /** A rule of `X-Robots-Tag`, for all search engines or for the one that is named before a colon. */
 const noIndex = /^(?:[^,:]*:)?(?:[^:]*,)?\s*(noindex|none)\b/i;
 
-/** The problem of a page, from what it shows, which URL was requested, and what other pages of its host show and say. */
+/** The problem of a page. It depends on what the page shows, which URL was requested, and what other pages of its host show and say. */
 function findProblemAmongOthers(session: Session, page: Page, addresses: string[]): Page["problem"] {
   if (page.problem === "sign_in" && isInTemplate(session, page, "asksToSignIn")) return null;
   if (page.problem === "challenge" && isInTemplate(session, page, "asksForProof"))
     return page.markdown === "" ? "empty_shell" : null;
-  // A link with the title as its text leads here on purpose, even if that looks like the title of an error page.
+  // If the text of a link is the page's title, the link leads here on purpose, even if the title looks like that of an error page.
   const isErrorPage = page.problem === "soft_404" || page.problem === "missing";
   if (isErrorPage && addresses.some((each) => isNamed(session, page, each))) return null;
   if (page.problem !== null) return page.problem;
@@ -131,7 +131,7 @@ function isNamed({ graph }: Session, { title, headings }: Page, address: string)
   return names.some((words) => words.length > 1 && words.every((word) => inTitle.has(word)));
 }
 
-/** Whether the query of a URL contains the path of another one: sign-in pages keep there where to return to. */
+/** Whether the query of a URL contains the path of another URL. Sign-in pages keep the place to return to in their query. */
 function containsPathOf(address: string, requested: string): boolean {
   const { pathname } = new URL(requested);
   return (
@@ -155,7 +155,7 @@ function textWithoutUrls({ markdown }: Page, urls: string[]): string {
   return text.replace(idOrNumber, "").replace(/\s+/g, " ");
 }
 
-/** The HTML of a page that was read as Markdown, as browsers get it; null if it has none that can be read. */
+/** The HTML of a page that was read as Markdown, as browsers get it; null if there is none, or none that can be read. */
 export async function readHtmlVersion(session: Session, { url }: ReadPage, log: Log): Promise<ReadPage | null> {
   const address = url.replace(/(?:\/index)?\.mdx?$/i, "");
   if (await findRefusal(session.fetcher, address, log)) return null;
@@ -173,7 +173,7 @@ export async function readHtmlVersion(session: Session, { url }: ReadPage, log: 
 /** Nobody has a page of this name. */
 const missingName = "evald-no-such-page-7f3a";
 
-/** Keeps the page that a host shows for a URL that doesn't exist, if its status is a success: pages that look like it are missing, too. */
+/** Keeps the page that a host shows for a URL that doesn't exist, if its status is a success. Other pages that look like it are missing, too. */
 export async function probeMissingPage(session: Session, start: string, log: Log): Promise<void> {
   const url = new URL(missingName, start).href;
   if (await findRefusal(session.fetcher, url, log)) return;

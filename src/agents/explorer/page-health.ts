@@ -2,7 +2,7 @@ import type { Check } from "../agent.ts";
 import { isReadable, type Page, readPage, startsLikeHtml } from "../page.ts";
 import { type FetchResult, maxBytes } from "./fetching.ts";
 
-/** A document says in its first bytes that it is HTML. */
+/** If a document is HTML, it says so within these first bytes. */
 const maxDoctypeBytes = 3000;
 /** A test of the browser has little besides its scripts. */
 const maxChallengeChars = 100_000;
@@ -28,7 +28,7 @@ const failure = (id: string, message: string, fix: string): PageFault => ({
 /** Pages of other sites that need sign-in or are only meant for maintainers. */
 const personalPath = /\/(account|settings|edit|issues\/new|new\/choose|compare|dashboard)(\/|$)/i;
 export const isPersonal = (url: string): boolean => personalPath.test(new URL(url).pathname);
-/** The same on the site of the docs, which may have pages of these names in their folder. */
+/** The same for the site of the docs, whose folders may have pages with these names. */
 const ownPersonalPath = /^\/(account|settings|dashboard)(\/|$)|\/(edit|issues\/new|new\/choose|compare)(\/|$)/i;
 const isPersonalOnOwnSite = (url: string): boolean => ownPersonalPath.test(new URL(url).pathname);
 
@@ -72,7 +72,7 @@ export function findResponseFault(url: string, fetchResult: FetchResult): PageFa
     return null;
   }
   const { status, ms, edit } = fetchResult.response;
-  // The run hides the page, not the site.
+  // The run hides the page, so the site isn't to blame.
   if (edit?.kind === "hidden") return null;
   if (status >= 400 && isChallenge(url, fetchResult)) return challengeFault(url);
   if (status === 401 || status === 402 || status === 403 || status === 407)
@@ -103,10 +103,10 @@ export function findResponseFault(url: string, fetchResult: FetchResult): PageFa
   return null;
 }
 
-/** Why a page can't be used although nothing is wrong with its response; only if the answer depends on it. */
+/** Why a page can't be used although nothing is wrong with its response. This is reported only if the answer depends on the page. */
 export function findFaultOfNeeded(url: string, fetchResult: FetchResult): PageFault | null {
   if (!fetchResult.ok) {
-    // Sites keep programs from searches and other views of their pages on purpose.
+    // Sites keep programs away from searches and from other views of their pages on purpose.
     if (fetchResult.kind !== "disallowed" || new URL(url).search !== "") return null;
     const fault = failure(
       "robots-allow",
@@ -127,10 +127,10 @@ const unreadableType = (url: string, contentType: string | null): PageFault =>
     "Set the content type of the page, such as text/html or text/markdown.",
   );
 
-/** A Content-Disposition header with a file name: the server wants the file to be saved. */
+/** A Content-Disposition header with a file name. It means that the file should be saved. */
 const namedDownload = /^\s*attachment\s*;.*\bfilename\b/i;
 
-/** Whether a page is sent as a file of another kind, without being offered as a download: HTML, or Markdown by its name. */
+/** Whether a page is sent as a file of another kind without being offered as a download. The page is HTML, or it is Markdown by its name. */
 function isPageAsFile({ response, contentType }: Extract<FetchResult, { ok: true }>): boolean {
   const { body, headers, url } = response;
   if (isReadable(contentType) || namedDownload.test(headers.get("content-disposition") ?? "")) return false;
@@ -141,7 +141,7 @@ function isPageAsFile({ response, contentType }: Extract<FetchResult, { ok: true
 /** A page, with all of its URLs if it has several. */
 type CheckedPage = Page & { addresses?: string[] };
 
-/** The worst of what is wrong with a response and the page in it; null if nothing is. */
+/** The worst problem of a response and of the page in it; null if they have none. */
 export function findWorstFault(url: string, fetchResult: FetchResult, page: CheckedPage | null): PageFault | null {
   const responseFault = findResponseFault(url, fetchResult);
   if (responseFault?.status === "fail" || page === null) return responseFault;
@@ -155,7 +155,7 @@ const challengeFault = (url: string): PageFault =>
     "Let agents through the bot protection.",
   );
 
-/** Whether an error page tests the reader's browser. One that says little may load the test by a script. */
+/** Whether an error page tests the reader's browser. If the page says little, a script may load the test. */
 function isChallenge(url: string, { contentType, text }: Extract<FetchResult, { ok: true }>): boolean {
   if (!isReadable(contentType)) return false;
   const page = readPage(url, contentType, text().slice(0, maxChallengeChars));

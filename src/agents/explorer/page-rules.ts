@@ -11,9 +11,9 @@ import type { ReadPage, Session } from "./session.ts";
 export type PageRule = {
   id: string;
   share: number;
-  /** Whether it says something about a page on which the answer doesn't depend; it does if not given. */
+  /** Whether the rule applies to a page on which the answer doesn't depend. Default: it does. */
   appliesUnneeded?(page: ReadPage, site: SiteContent): boolean;
-  /** Whether readers don't get what the page has to say. */
+  /** Whether readers don't get the content of the page. */
   hidesContent?: true;
   /** Why the page fails; null if it doesn't. */
   findFault(
@@ -36,9 +36,9 @@ export type SiteContent = {
   goal: Set<string>;
 };
 
-/** A page of this many characters is more than what fits into one answer to a model. */
+/** A page with more characters doesn't fit into one answer to a model. */
 const maxReadableChars = 500_000;
-/** Bytes of text of a page, besides its headings and what other pages say as well, from which it has content. */
+/** From this many bytes of text on, a page has content. Its headings don't count, nor does what other pages say as well. */
 const minContentBytes = 80;
 /** The shortest sentence. A page with less has no content. */
 const minSentenceBytes = 12;
@@ -50,7 +50,7 @@ const maxErrorBytes = 300;
 const maxErrorHeadings = 2;
 /** A link in Markdown. */
 const linkOfLine = new RegExp(String.raw`\[[^[\]]*\]${linkTarget}`, "g");
-/** Pages from which on a line of most of them belongs to their template. */
+/** From this number of pages on, a line that most of them have belongs to their template. */
 const minPagesOfTemplate = 3;
 
 export function contentOf({ pages: opened, surveyed, graph, task, terms }: Session): SiteContent {
@@ -63,13 +63,15 @@ export function contentOf({ pages: opened, surveyed, graph, task, terms }: Sessi
   return { lines, pages: pages.length, graph, starts, path, goal: new Set(terms.map(({ stem }) => stem)) };
 }
 
-/** A line as other pages have it with other links, dates and numbers: "Next: [Install](…)". A line of nothing but links stays as it is. */
+/**
+ * A line in a form that is the same on pages with other links, dates and numbers: "Next: [Install](…)". A line with nothing but links stays as it is.
+ */
 function toPattern(line: string): string {
   const pattern = line.replace(linkOfLine, "[]").replace(/\d+/g, "0");
   return /\p{L}/u.test(pattern) ? pattern : line;
 }
 
-/** What a page says besides what most pages of the site say. */
+/** The lines of a page that most pages of the site don't have. */
 export const ownLinesOf = ({ markdown }: ReadPage, { lines, pages }: SiteContent): string[] =>
   markdown.split("\n").filter((line) => pages < minPagesOfTemplate || lines.get(toPattern(line))! <= pages / 2);
 
@@ -78,7 +80,7 @@ const withoutHeadings = (lines: string[]): string => lines.filter((line) => !lin
 const isBlank = (page: ReadPage, site: SiteContent): boolean =>
   page.samples.length === 0 && ownLinesOf(page, site).every((line) => line.trim() === "");
 
-/** The first characters of what Markdown says. Its markup, of any length, doesn't count. */
+/** The first characters of the text in Markdown. Its markup doesn't count, however long it is. */
 const startOfText = (markdown: string): string =>
   plainText(
     markdown
@@ -89,7 +91,10 @@ const startOfText = (markdown: string): string =>
 
 const linkedAddress = /\]\(<?([^()\s<>]+)/g;
 
-/** Whether Markdown of a page links more than the page itself, the start and the menu of the site, or what is in its folder. */
+/**
+ * Whether Markdown of a page links to pages other than itself, the start and the menu of the site. Links into the page's own folder count in any
+ * case.
+ */
 function leadsFurther(content: string, { url, addresses }: ReadPage, { graph, starts }: SiteContent): boolean {
   const own = new Set(addresses.map(pageKey));
   const known = new Set([...starts, ...menuOf(graph)]);
@@ -101,23 +106,23 @@ function leadsFurther(content: string, { url, addresses }: ReadPage, { graph, st
   });
 }
 
-/** The folder that a page is the index of; null if its URL is that of a single page. */
+/** The folder of which a page is the index; null if its URL is the URL of a single page. */
 const folderOf = (address: string): string | null =>
   /^[^?#]*\/(?=(?:index\.\w+)?(?:[?#]|$))/.exec(address)?.[0] ?? null;
 
-/** Whether readers start at a page, so that its job is to lead them elsewhere. */
+/** Whether readers start at a page. Such a page only has to lead them elsewhere. */
 const isEntrance = ({ addresses, links }: ReadPage, { starts }: SiteContent): boolean =>
   addresses.some((address) => starts.has(pageKey(address))) &&
   links.some(({ url }) => !addresses.some((address) => pageKey(address) === pageKey(url)));
 
-/** Whether Markdown is a list of links, without a sentence, even if the menu has them, too. */
+/** Whether Markdown is only a list of links, even if the menu has the same links. */
 function isIndex(content: string): boolean {
   const lines = content.split("\n").filter((line) => line.trim() !== "");
   const listed = lines.filter((line) => linkLine.test(line));
   return listed.length > maxLinksOfStub && lines.every((line) => line.includes("]("));
 }
 
-/** Whether a page has hardly more than its title, or a sentence or two that say nothing of its name. */
+/** Whether a page has hardly more than its title, or only a sentence or two that don't mention its name. */
 function lacksContent(page: ReadPage, site: SiteContent): boolean {
   if (page.samples.length > 0 || page.hasTools || isEntrance(page, site)) return false;
   const own = ownLinesOf(page, site);
@@ -129,7 +134,7 @@ function lacksContent(page: ReadPage, site: SiteContent): boolean {
   const text = startOfText(ownText(beside.join("\n"))).trim();
   const bytes = Buffer.byteLength(text);
   const hasSections = own.filter((line) => line.startsWith("#")).length > maxErrorHeadings;
-  // No placeholder has code.
+  // A placeholder has no code.
   const isPlaceholder = bytes < (hasSections ? minSentenceBytes : minContentBytes) && !/`[^`]+`/.test(content);
   const isTitle = isPlaceholder && !saysName(text, page, site);
   return (
@@ -137,7 +142,7 @@ function lacksContent(page: ReadPage, site: SiteContent): boolean {
   );
 }
 
-/** Whether a text has a word of what the links to its page and its URL say. */
+/** Whether a text has a word of the page's name, which is in the links to the page and in its URL. */
 function saysName(text: string, page: ReadPage, site: SiteContent): boolean {
   const words = new Set(toStems(text));
   return namesOfPage(page, site)
@@ -145,7 +150,7 @@ function saysName(text: string, page: ReadPage, site: SiteContent): boolean {
     .some((stem) => words.has(stem));
 }
 
-/** Whether a page has a title, and where its content belongs a word or two that say nothing of its name. */
+/** Whether a page has a title, but only a word or two in place of its content that don't mention its name. */
 function isStubOfPage(page: ReadPage, site: SiteContent): boolean {
   const own = ownLinesOf(page, site);
   const headings = own.filter((line) => /^#{1,6} /.test(line));
@@ -159,8 +164,8 @@ function isStubOfPage(page: ReadPage, site: SiteContent): boolean {
 }
 
 /**
- * What a page has in place of its content: a `sentence` or two that say nothing of its name, so that something else must be the case, or hardly
- * more than its `title`. null: it has content, no text at all, or looks like an error page.
+ * What a page has in place of its content. `sentence`: a sentence or two that don't mention its name, so they must be about something else. `title`:
+ * hardly more than its title. null: it has content, has no text at all, or looks like an error page.
  */
 function insteadOfContent(page: ReadPage, site: SiteContent): "sentence" | "title" | null {
   if (!lacksContent(page, site) || looksLikeErrorPage(page, site)) return null;
@@ -172,7 +177,7 @@ function insteadOfContent(page: ReadPage, site: SiteContent): "sentence" | "titl
 /** An index has more links. */
 const maxLinksOfStub = 2;
 
-/** Whether a page was opened on the way to the answer because links to it name the goal, and is no index of others. */
+/** Whether a page was opened on the way to the answer because links to it name the goal, but it isn't an index of other pages. */
 const leadsNowhere = (page: ReadPage, site: SiteContent): boolean =>
   site.path.has(page) &&
   withoutHeadings(ownLinesOf(page, site)).split("](").length - 1 <= maxLinksOfStub &&
@@ -183,7 +188,7 @@ const linkLine = /^\s*(?:[-*] )?\[[^[\]]*\]\([^()\s]*\)\s*$/;
 /** A link whose text is no picture. */
 const textLink = /(?<!!)\[[^[\]]+\]\(/g;
 
-/** Whether all that a page says besides its template are pictures, and few words about them. */
+/** Whether a page, apart from its template, shows only pictures with few words about them. */
 function showsOnlyPictures(page: ReadPage, site: SiteContent): boolean {
   if (page.samples.length > 0 || site.pages < minPagesOfTemplate || page.pictures === 0) return false;
   const own = ownLinesOf(page, site);
@@ -343,7 +348,7 @@ export const pageRules: PageRule[] = [
   },
 ];
 
-/** Whether a page says nothing of what the links to it and its URL say. */
+/** Whether a page doesn't mention its name, which is in the links to it and in its URL. */
 function lacksName(page: ReadPage, site: SiteContent): boolean {
   const own = new Set(toStems(`${page.title} ${ownLinesOf(page, site).join(" ")}`));
   const words = namesOfPage(page, site).flatMap(toTerms);
@@ -354,7 +359,7 @@ function lacksName(page: ReadPage, site: SiteContent): boolean {
 const namesOfPage = ({ addresses }: ReadPage, { graph }: SiteContent): string[] =>
   addresses.flatMap((address) => [...namesOf(graph, address), nameInPath(address)]);
 
-/** Whether a page leads nowhere, says nothing of its name and lacks the menu of its site. */
+/** Whether a page leads nowhere, doesn't mention its name and lacks the menu of its site. */
 function looksLikeErrorPage(page: ReadPage, site: SiteContent): boolean {
   if (!page.isDeadEnd || !lacksName(page, site)) return false;
   const targets = new Set(page.links.map(({ url }) => pageKey(url)));

@@ -3,8 +3,8 @@ import type { CodeSample } from "../page.ts";
 import type { ReadPage } from "./session.ts";
 
 /**
- * What a section is, by its structure. Only prose answers a goal: `index` has nothing but links to other places, `source` is a listing of
- * code, `changes` an entry of a changelog. `translation`: of a page in another language than the start page.
+ * What a section is, by its structure. Only prose answers a goal. `index`: nothing but links to other places. `source`: a listing of code. `changes`:
+ * an entry of a changelog. `translation`: it is on a page in another language than the start page.
  */
 export type SectionKind = "prose" | "index" | "source" | "changes" | "translation";
 
@@ -26,11 +26,13 @@ export type Section = {
 const maxSectionChars = 3000;
 /** A sample this many lines below a part of a section still belongs to it. */
 const sampleLines = 20;
-/** A line of which links are this share is an entry of a list or a menu. */
+/** If links are at least this share of a line, the line is an entry of a list or a menu. */
 const minLinkShare = 0.8;
-/** Share of a page that one block of code is, its number of lines, and the share of them in the syntax of code, from which the page is a listing. */
+/**
+ * A page is a listing if one block of code is this share of it and has at least this many lines, and this share of the lines has the syntax of code.
+ */
 const source = { minShare: 0.8, minLines: 60, minSyntaxShare: 0.25 };
-/** Headings that are versions or dates make a page a changelog from this number on. */
+/** From this number of headings with a version or a date on, a page is a changelog. */
 const minReleases = 3;
 
 /** Headings of sections for other readers, without samples to copy. */
@@ -43,8 +45,7 @@ export const headingAbove = ({ headings }: ReadPage, { line }: { line: number })
 const letters = (text: string): number => text.replace(/[^\p{L}\p{N}]/gu, "").length;
 
 /**
- * What Markdown says itself: without the URLs of its links, and without lines that are links to other places. Their words describe those
- * places.
+ * What Markdown says by itself: without the URLs of its links, and without lines of links to other places, because their words describe those places.
  */
 export function ownText(markdown: string): string {
   const lines = markdown.split("\n").map((line) => {
@@ -56,7 +57,7 @@ export function ownText(markdown: string): string {
   return lines.join("\n");
 }
 
-/** Whether a section says nothing itself. */
+/** Whether a section has nothing but links to other places. */
 function isIndex(text: string): boolean {
   if (!text.includes("](")) return false;
   const body = text.replace(/^#.*$/gm, "");
@@ -97,7 +98,7 @@ export function toSections(page: ReadPage): Section[] {
       });
     }
   }
-  // What stands above the entries of a changelog belongs to it.
+  // The text above the entries of a changelog belongs to the changelog.
   const isMostlyChanges = sections.filter(({ kind }) => kind === "changes").length >= sections.length / 2;
   return isMostlyChanges ? sections.map((section) => ({ ...section, kind: "changes" })) : sections;
 }
@@ -107,7 +108,7 @@ function partsOf(lines: string[], from: number, end: number): { start: number; t
   const parts = [{ start: from, text: "" }];
   for (const [index, line] of lines.slice(from - 1, end - 1).entries()) {
     const part = parts.at(-1)!;
-    // A part ends before a blank line, or anywhere if there is none for long.
+    // A part ends before a blank line. If there is no blank line for long, it ends anywhere.
     const maxChars = line.trim() === "" ? maxSectionChars : 2 * maxSectionChars;
     if (part.text.length < maxChars) part.text += `${line}\n`;
     else parts.push({ start: from + index, text: `${line}\n` });
@@ -141,7 +142,7 @@ function isListing({ markdown, samples }: ReadPage): boolean {
   );
 }
 
-/** A line that a program may have and prose rarely has: it ends with a bracket, a semicolon or a colon, or calls something. */
+/** A line that is common in programs and rare in prose: it ends with a bracket, a semicolon or a colon, or calls something. */
 const codeLine = /[;:{}([]\s*$|\w\(.*\)/;
 
 /** Whether many lines of a text are code. */

@@ -1,20 +1,20 @@
 import { createForwardSearch } from "../forward-search.ts";
 
 /**
- * Limits of the text of a page for parsers that take quadratic time for some texts: what one line nests, brackets that are open at once, white
- * space in a row, and characters with a meaning in Markdown. A parser keeps a few kilobytes for each of the last.
+ * Limits of the text of a page for parsers that take quadratic time for some texts: how deeply one line is nested, how many brackets are open at
+ * once, how much white space is in a row, and how many characters have a meaning in Markdown. A parser keeps a few kilobytes for each such character.
  */
 const maxNested = 200;
 const maxBlank = 1000;
 const maxMarks = 30_000;
 
 const marks = new Set("\n<>[]()*_`~\\#|&!");
-/** The content of these isn't text. */
+/** Elements whose content isn't text. */
 const hiddenName = /(?:script|style|svg)(?=[\s/>])/iy;
 
 /**
- * The part of a page that parsers read in linear time: up to the place where a limit is exceeded, which no author writes. Takes linear time.
- * `isHtml`: tags, comments and scripts count as one mark each.
+ * The part of a page that parsers read in linear time. It ends where a limit is exceeded, which no author's text does. This function itself takes
+ * linear time. `isHtml`: tags, comments and scripts count as one mark each.
  */
 export function cutToBudget(text: string, isHtml: boolean): string {
   const find = createForwardSearch(text);
@@ -22,7 +22,7 @@ export function cutToBudget(text: string, isHtml: boolean): string {
   let blanks = 0;
   let openBrackets = 0;
   let openParentheses = 0;
-  /** Containers at the start of the line; null after its first word. */
+  /** Number of containers at the start of the line; null after the first word of the line. */
   let nested: number | null = 0;
   for (let at = 0; at < text.length; at++) {
     const char = text[at]!;
@@ -30,7 +30,7 @@ export function cutToBudget(text: string, isHtml: boolean): string {
     blanks = isBlank ? blanks + 1 : 0;
     if (char === "\n") nested = 0;
     else if (nested !== null && !isBlank) {
-      // The mark of a quote or of a list item, whose number may precede it.
+      // The mark of a quote or of a list item. A number may precede the mark of a list item.
       if (char === ">" || (/[-*+.)]/.test(char) && /\s/.test(text[at + 1] ?? ""))) nested++;
       else if (!/\d/.test(char)) nested = null;
     }
@@ -46,7 +46,7 @@ export function cutToBudget(text: string, isHtml: boolean): string {
   return text;
 }
 
-/** Where a tag, a comment or an element without text ends, which starts at `at`; `at` if it has no end. */
+/** Where a tag, a comment or an element without text ends. It starts at `at`. Returns `at` if it has no end. */
 function endOfMarkup(html: string, at: number, find: ReturnType<typeof createForwardSearch>): number {
   hiddenName.lastIndex = at + 1;
   const name = hiddenName.exec(html)?.[0].toLowerCase();

@@ -55,14 +55,14 @@ export async function* checkPrerequisites(
   });
 }
 
-/** Whether a page that the answer depends on could not be read, or doesn't show its content, so that nobody knows what it explains. */
+/** Whether a page that the answer depends on could not be read, or doesn't show its content. Then it is unknown what the page explains. */
 function lacksNeededPage({ neededUrls, incompletePages, listings }: Session, readablePages: ReadPage[]): boolean {
   const completePages = readablePages.filter((page) => !incompletePages.has(page));
   const readUrls = new Set([...completePages.flatMap(({ addresses }) => addresses), ...listings.map(({ url }) => url)]);
   return [...neededUrls].some((url) => !readUrls.has(url));
 }
 
-/** What a page shows, with the samples in tabs that are closed at first, which aren't in its Markdown. */
+/** What a page shows, with the samples in tabs that are closed at first. Its Markdown doesn't have these samples. */
 const shownTextOf = ({ markdown, samples }: ReadPage): string =>
   [markdown, ...samples.flatMap(({ code }) => (markdown.includes(code.trim()) ? [] : code))].join("\n");
 
@@ -80,9 +80,9 @@ const keyOf = ({ ecosystem, name }: Package) => `${ecosystem} ${name}`;
 type ImportingSample = { sample: CodeSample; imports: Package[] };
 
 /**
- * A package needs an installation if the docs import it on several pages, or in several samples where they have one page: otherwise it may belong to
- * one example only, unless its name is nearly that of a package that they install. Where the name of a package doesn't decide how it is imported, only
- * those of the product are known to need one.
+ * What a package needs to be explained. It needs an installation if the docs import it on several pages or, if they have one page, in several
+ * samples. Otherwise it may belong to one example only, unless its name is nearly that of a package that the docs install. Where packages may be
+ * imported under other names, only the product's own packages are known to need an installation.
  */
 function packageNeeds(
   page: ReadPage,
@@ -114,7 +114,9 @@ function packageNeeds(
   return [...needs.values()];
 }
 
-/** Returns whether other pages import a package, too, or if they import nothing of its ecosystem, whether several samples of the page do. */
+/**
+ * Returns whether other pages import a package, too. If they import nothing of its ecosystem, returns whether several samples of the page import it.
+ */
 function sharedImports(own: ImportingSample[], others: Package[]): (imported: Package) => boolean {
   const otherEcosystems = new Set(others.map(({ ecosystem }) => ecosystem));
   const otherKeys = new Set(others.map(keyOf));
@@ -126,8 +128,9 @@ function sharedImports(own: ImportingSample[], others: Package[]): (imported: Pa
 }
 
 /**
- * Returns whether an import means an installed package of another name: two letters are in the wrong order, or their names are alike, and either
- * nobody imports the installed one, or other samples import the same from it.
+ * Returns whether an import means an installed package of another name: two letters are in the wrong order, or nobody imports the installed package
+ * and one name may be a misspelling of the other. If somebody imports the installed package, one name must have one word more than the other, and
+ * samples must import the same from both.
  */
 function misnamedImports(imports: Package[], pages: ReadPage[]): (installed: Package, imported: Package) => boolean {
   const importedKeys = new Set(imports.map(keyOf));
@@ -141,10 +144,13 @@ function misnamedImports(imports: Package[], pages: ReadPage[]): (installed: Pac
       : isMisspelled(installed.name, imported.name));
 }
 
-/** A command that starts or calls a program says nothing of how to get a package, even if that has the same name. */
+/**
+ * Verbs of a command that gets a package. A command that starts or calls a program doesn't say how to get it, even if the program and the package
+ * have the same name.
+ */
 const installVerb = /\b(?:install|add|get|require|download|clone|pull|create|with)\b/;
 
-/** The lines of a sample that use a package, which is then there already. */
+/** The lines of a sample that use a package. The package must already be installed for them. */
 function usesOf(sample: CodeSample, name: string): string[] {
   const lines = sample.code.split("\n").filter((line) => line.includes(name));
   if (/^(?:sh|bash|shell|zsh|console|terminal)$/.test(languageOf(sample)))
@@ -176,7 +182,8 @@ function secretNeeds(page: ReadPage, pages: ReadPage[], products: string[]): Nee
   const knownNames = samples.flatMap((sample) => [...secretsOf(sample), ...importsOf(sample)].map(({ name }) => name));
   const isNamed = (name: string) => pages.some((each) => namesSecret(each, name));
   const isCertain = (secret: Secret) => isOfProduct(secret, products, knownNames);
-  // Docs that name one secret speak of that one, others of the secret of their product. Another needs words of its own.
+  // If the docs name a secret, what they say in general is about that one. Otherwise, it is about the secret of their product. Any other secret needs
+  // words of its own.
   const namedSecret = samples.flatMap(secretsOf).find(({ name }) => isNamed(name));
   const isExplained = (secret: Secret) => {
     if (isNamed(secret.name)) return true;
@@ -184,7 +191,7 @@ function secretNeeds(page: ReadPage, pages: ReadPage[], products: string[]): Nee
       return pages.some((each) => speaksOfSecret(each, secret, each === page));
     return pages.some((each) => describesSecret(each, secret, namedSecret?.name));
   };
-  // A secret that is neither named after the product nor sent anywhere is the reader's own.
+  // A secret that isn't named after the product and isn't sent anywhere is the reader's own.
   return [...secrets.values()]
     .filter((secret) => secret.isSent || isCertain(secret))
     .map((secret) => ({

@@ -5,8 +5,8 @@ import { Fields, type Literal, toText, unknownPart, unresolved } from "./literal
 export type ProgramLanguage = "script" | "python";
 
 /**
- * A parsed sample. `variables`: the only value that the sample gives each of its variables. `charsLeft`: how many more
- * characters of expressions are evaluated, because variables can have values of exponential length.
+ * A parsed sample. `variables`: for each variable, its value if the sample gives it only one. `charsLeft`: how many more characters of expressions
+ * may be evaluated. It is limited, because variables can have values of exponential length.
  */
 export type Program = {
   language: ProgramLanguage;
@@ -46,7 +46,7 @@ export function argumentsOf(program: Program, call: SyntaxNode, depth = 0): { po
   for (let node = list?.firstChild ?? null; node; node = node.nextSibling) {
     if (/^[(),]$|Comment/.test(node.name)) continue;
     if (/^(?:Spread|\*\*?)$/.test(node.name)) {
-      // There may be others.
+      // There may be further arguments.
       named.isOpen = true;
       node = node.nextSibling ?? node;
     } else if (node.nextSibling?.name === "AssignOp") {
@@ -108,7 +108,7 @@ function unquote(text: string): string {
   return content.replace(/\\([\s\S])/g, (_, mark: string) => ({ n: "\n", t: "\t", "\n": "" })[mark] ?? mark);
 }
 
-/** The text of a template: with the values of variables that the sample sets, and with `unknownPart` in place of other replacements. */
+/** The text of a template. Variables that the sample sets are replaced by their values, and anything else by `unknownPart`. */
 function withoutReplacements({ code, variables }: Program, node: SyntaxNode, inner: Evaluate): string {
   let text = "";
   let end = node.from;
@@ -152,7 +152,7 @@ function dictionaryOf(node: SyntaxNode, inner: Evaluate): Fields {
     if (typeof key === "string" && !key.includes(unknownPart)) fields.set(key, inner(parts[colon + 1] ?? null));
     else fields.isOpen = true;
   }
-  // What belongs to no key is another dictionary, whose fields come in.
+  // A part without a key is another dictionary, whose fields are added.
   if (parts.length > 3 * colons.length) fields.isOpen = true;
   return fields;
 }
@@ -167,7 +167,7 @@ function concatenation({ code }: Program, node: SyntaxNode, inner: Evaluate): Li
   return typeof a === "string" || typeof b === "string" ? toText(a) + toText(b) : unresolved;
 }
 
-/** The value of a call: that of its argument for `JSON.stringify(value)` and `json.dumps(value)`, else unknown. */
+/** The value of a call. For `JSON.stringify(value)` and `json.dumps(value)`, it is the value of the argument. For any other call, it is unknown. */
 function resultOf(program: Program, node: SyntaxNode, depth: number): Literal {
   const callee = program.code.slice(node.from, node.firstChild?.to ?? node.from);
   return /^(?:JSON\.stringify|json\.dumps)$/.test(callee)

@@ -17,7 +17,7 @@ export type OpenResult =
   | { page: null; status: null; fetchFailure: FetchFailureKind; message: string; address: string };
 
 const excerptLength = 2000;
-/** The explorer itself decides not to request the URL, so the docs are not to blame. */
+/** For these reasons, the explorer itself decides not to request a URL, so the docs are not to blame. */
 const skipKinds = new Set<FetchFailureKind>(["cut", "disallowed", "refused"]);
 const transientKinds = new Set<FetchFailureKind>(["dns", "unreachable", "timeout", "tls", "protocol"]);
 

@@ -51,13 +51,13 @@ export async function testRequest(session: ToolSession, successCheck: RequestChe
   return result("pass", `${request} returned ${expected}`);
 }
 
-/** Why a check can't run whose secret is not filled in. */
+/** Why a check can't run if its secret is not filled in. */
 export const describeProblem = ({ name, host, hosts }: SecretProblem): string =>
   host === null
     ? `the secret ${name} is missing or can't be decrypted; store it with evald secret set ${name}`
     : `the secret ${name} may only be sent to ${hosts.join(", ")}, not to ${host}`;
 
-/** Identifies the check: it is the same before and after the agent, and differs from those of other checks. */
+/** Identifies the check. It is the same before and after the agent's work, and differs from the subjects of other checks. */
 function subjectOf({ url, method = "GET", headers, body, status = 200, contains, json }: RequestCheck): string {
   const sent = headers || body !== undefined ? ` ${digestOf([headers, body])}` : "";
   return [

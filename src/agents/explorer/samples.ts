@@ -83,19 +83,19 @@ export async function parseSample({ language, code, isClosed, isWrong }: CodeSam
   // Code may have objects that only look like JSON.
   if (inference.language === "json")
     return hasNoSyntaxError("script", `(${code.trim().replace(/;$/, "")})`) ? null : result;
-  // A language that can't be parsed may have another grammar, but its brackets match as well.
+  // The grammar of a language that can't be parsed may differ, but its brackets match as well.
   const rivals = inference.language === "script" ? ["script" as const, ...inference.rivals] : inference.rivals;
   return rivals.every((rival) => checkBrackets(rival, code)?.broken) ? result : null;
 }
 
-/** Keywords with which a text is a program, if most of its lines also have a call, an assignment or a block. */
+/** A text is a program if it has this many keywords, and most of its lines also have a call, an assignment or a block. */
 const minKeywords = 2;
 const minCodeLines = 0.75;
 const codeMark = /[\w)\]]\(|[={};]|\w\.\w|^\s*[)\]]/;
 
 /**
- * Checks the brackets and quotes of a program whose language is unknown. It is broken only if they match in no language; the line is then the one
- * for the language with most keywords in it.
+ * Checks the brackets and quotes of a program whose language is unknown. It is broken only if they don't match in any language. The line is then the
+ * one for the language with the most keywords in it.
  */
 async function checkInEveryLanguage(code: string): Promise<ParseResult> {
   const lines = code.split("\n").filter((line) => line.trim() !== "");
@@ -177,10 +177,10 @@ function parseScript(code: string): ParseResult {
   return isInsteadOfCode(code, fullResult.line) ? null : fullResult;
 }
 
-/** The start of the output of the statements before it: `=> [`, `// => {`. */
+/** The start of output after the statements: `=> [`, `// => {`. */
 const outputMark = /^[ \t]*(?:\/\/)?[ \t]*(?:=+>|-+>|→)/m;
 
-/** What docs write in scripts that no parser reads. */
+/** Text that docs write in scripts, but that no parser reads. */
 const unparsableScripts = [
   // A comment in place of code.
   /[=(,:]\s*\/\*.*\*\/\s*;?$/m,
@@ -205,8 +205,8 @@ function isInsteadOfCode(code: string, lineNumber: number): boolean {
 }
 
 /**
- * Parses code as any form of a snippet. The form in which the parser gets furthest is that of the snippet, so its error
- * is the one that counts. Null if that isn't an error of syntax: a name declared twice, an await in an unusual place.
+ * Parses code as any form of a snippet. The snippet has the form in which the parser gets furthest, so the error in this form counts. Null if that
+ * isn't a syntax error: a name declared twice, an await in an unusual place.
  */
 function readScript(code: string): ParseResult {
   let furthest: SyntaxProblem | null = null;

@@ -29,7 +29,7 @@ const keyBefore = /["'`]?([\w-]+)["']?:\s*[f$]?["'`][^"'`\n]*$|["']([\w-]+):\s[^
 const headerName = /^(?:authorization|apikey|x-.+|.+-(?:key|token))$/i;
 /** What before a key says that it names a header. */
 const headersBefore = /(?:-H|--header)[ =]*$|\bheaders?\b["']?\s*[:=({,](?:\$\{[^}]*\}|[^}])*$/i;
-/** How far before a variable the header that it is sent in may begin. */
+/** How many characters before a variable its header may begin. */
 const maxCharsBefore = 300;
 
 function isSentInHeader(before: string): boolean {
@@ -52,7 +52,7 @@ export function secretsOf({ code }: CodeSample): Secret[] {
 /** Whether a page sets a secret, or names it in its text. */
 export function namesSecret({ markdown, samples }: ReadPage, name: string): boolean {
   const word = RegExp.escape(name);
-  // One that is set to itself is only passed on: `KEY="$KEY"`, `KEY: ${{ secrets.KEY }}`.
+  // A variable that is set to itself is only passed on: `KEY="$KEY"`, `KEY: ${{ secrets.KEY }}`.
   const assignment = new RegExp(`\\b${word}["']?\\s*[=:](?!=|[^\\n;&|]*\\b${word}\\b)`);
   return (
     samples.some(({ code }) => assignment.test(code)) || new RegExp(`\\b${word}\\b`).test(withoutSamples(markdown))
@@ -60,8 +60,8 @@ export function namesSecret({ markdown, samples }: ReadPage, name: string): bool
 }
 
 /**
- * Whether a page speaks of what a secret is, such as a token: in a heading, or in its text if its samples use the secret. The samples of the
- * answer's page use it anyway, so the text of that page doesn't count.
+ * Whether a page mentions the kind of a secret, such as a token. It may be in a heading. It may also be in the text of a page whose samples use the
+ * secret. The samples of the answer's page use the secret in any case, so the text of that page doesn't count.
  */
 export function speaksOfSecret(
   { markdown, samples, headings }: ReadPage,
@@ -75,7 +75,10 @@ export function speaksOfSecret(
 
 const nounOf = (name: string): string => name.split("_").at(-1)!.replace(/S$/, "");
 
-/** Whether a paragraph of a page has all words of a secret's name. Words of `otherName`, a secret that the docs name, may be missing, except the last. */
+/**
+ * Whether a paragraph of a page has all words of a secret's name. `otherName`: a secret that the docs name. Its words may be missing, except the last
+ * one.
+ */
 export function describesSecret({ markdown }: ReadPage, { name }: Secret, otherName: string | undefined): boolean {
   const others = otherName?.split("_").slice(0, -1) ?? [];
   const noun = name.split("_").at(-1);
@@ -84,8 +87,8 @@ export function describesSecret({ markdown }: ReadPage, { name }: Secret, otherN
 }
 
 /**
- * Whether a variable is named after the product. One that isn't named as a secret must have the product's own prefix, under
- * which the docs know other variables or a package.
+ * Whether a variable is named after the product. If its name isn't the name of a secret, it must have the product's own prefix, and the docs must
+ * have other variables or a package with this prefix.
  */
 export function isOfProduct({ name }: Secret, productNames: string[], knownNames: string[]): boolean {
   if (secretName.test(name)) return productNames.some((product) => isRelated(name.replace(secretName, ""), product));
@@ -118,6 +121,6 @@ export function hasWords(texts: string[], words: string[]): boolean {
 /** The text of a page around its samples, as readers see it: Markdown made from HTML escapes underscores. */
 const withoutSamples = (markdown: string): string =>
   withoutFences(markdown)
-    // A sample in a cell of a table, or in the style of a word.
+    // A sample in a table cell, or in inline code.
     .replace(/<pre>[^\n]*?<\/pre>|`[^`\n]{80,}`/g, "")
     .replace(/\\(?=[_*-])/g, "");

@@ -28,11 +28,11 @@ export type Match = {
   nameShare: number;
   /** How much it is about the goal, 0 to 1: by its headings, the links to its page and its text. */
   strength: number;
-  /** How much speaks for it by its words: strength, share and what the section is. */
+  /** How much its words speak for it: strength, share and the kind of section. */
   merit: number;
   /** How near its page is to the goal in meaning, -1 to 1. */
   similarity: number;
-  /** How near it is itself. */
+  /** The same for the section itself. */
   ownSimilarity: number;
   /** What sections are ordered by: merit, the words that docs often use for such a goal, and how near its page is in meaning. */
   rank: number;
@@ -57,19 +57,19 @@ const synonymWeight = 0.85;
 /** A term in the titles of this share of the pages, of at least three, is the product's name. */
 const productName = { minTitleShare: 0.7, minPages: 3, weight: 0.3 };
 /**
- * Weights for the score: of a word that the docs never contain, and of one that has synonyms, like most verbs. They ignore rarity, so that
- * docs never score better because words were removed from other pages.
+ * Weights for the score: of a word that the docs never contain, and of a word with synonyms, such as most verbs. They ignore rarity, so that the
+ * score of docs never rises because words were removed from other pages.
  */
 const weightWithoutRarity = { unseen: 1.5, withSynonyms: 0.6 };
 /** Further texts of links to one page add little. */
 const maxLinkTexts = 20;
-/** What a section gains, next to its strength: by its best passage, its headings and a sample. */
+/** What a section gains in addition to its strength: for its best passage, its headings and a sample. */
 const meritWeight = { share: 0.5, headings: 0.25, sample: 0.1 };
 /** How much it counts beside merit that a section has the words that docs often use for such a goal. */
 const wideWeight = 1.3;
 /** How much it counts beside merit that the page of a section is near the goal in meaning. */
 const similarityWeight = 1.8;
-/** What it loses by its kind: it is named only if nothing else is near. */
+/** What a section loses by its kind. Kinds other than prose are named only if nothing else is near. */
 const lostMerit: Record<SectionKind, number> = { prose: 0, index: 0.6, source: 0.6, changes: 0.6, translation: 1 };
 
 /** A section with the terms of the goal in it. */
@@ -96,13 +96,13 @@ export type SectionIndex = {
   terms: Term[];
   /** What the terms mean together. */
   meaning: Meaning;
-  /** How near the prose of each page is to that in meaning, -1 to 1, by its URL. */
+  /** How near the prose of each page is to the meaning of the terms, -1 to 1, by the page's URL. */
   similarities: Map<string, number>;
   /** The terms for which a word form stands, literally or as a synonym. */
   termsOfForm: Map<string, TermSet>;
   /** The terms for which a word form stands literally. */
   exactTermsOfForm: Map<string, TermSet>;
-  /** Also the words that docs often use for such a goal, which count for `rank` only. */
+  /** The terms with the words that docs often use for such a goal. These words count only for `rank`. */
   wide: WideIndex;
   /** The language of the first page that states one. */
   language: string | null;
@@ -115,7 +115,7 @@ export type SectionIndex = {
   /** The keys of the addresses of a page, by its URL. */
   keysOfPage: Map<string, string[]>;
   pageCount: number;
-  /** Number of pages that contain a term, and of those that have it in their title, by its stem. */
+  /** Number of pages that contain a term, and number of pages that have it in their title, by its stem. */
   pagesByTerm: Map<string, number>;
   titlesByTerm: Map<string, number>;
 };
@@ -175,7 +175,7 @@ export function addPage(index: SectionIndex, page: ReadPage): Match[] {
     .sort((a, b) => b.share - a.share || Number(b.section.hasSample) - Number(a.section.hasSample));
 }
 
-/** Remembers what links and lists say about the pages to which they lead. A link to a part of a page says nothing about all of it. */
+/** Remembers what links and lists say about the pages to which they lead. A link to a part of a page doesn't describe the whole page. */
 export function addLinkTexts(index: SectionIndex, links: { url: string; text: string }[]): void {
   for (const { url, text } of links) {
     if (url.includes("#") || text === "") continue;
@@ -226,7 +226,7 @@ function indexSection(section: Section, index: SectionIndex): IndexedSection {
   const hitsIn = (words: string[]) => toHits(words, terms.length, termsOfForm, exactTermsOfForm);
   return {
     section,
-    // Readers see what kind of code a section has, wherever the words of a passage are.
+    // The kind of code that a section has counts for each passage, because readers see it wherever the words of the passage are.
     passages: passagesOf(setsInBody, headings | unionOf(sampleForms, exactTermsOfForm)),
     headings,
     name: unionOf(nameForms, termsOfForm),
@@ -261,8 +261,8 @@ function countTerms(page: ReadPage, sections: IndexedSection[], index: SectionIn
 }
 
 /**
- * How much a term distinguishes, above 0: little if most pages contain it, almost nothing if most titles do, like the
- * name of the product. A term that occurs nowhere counts like the others on average, because nobody knows.
+ * How much a term distinguishes sections, above 0: little if most pages contain it, and almost nothing if most titles do, such as the name of the
+ * product. A term that occurs nowhere counts as much as the other terms on average, because its rarity is unknown.
  */
 export function rarityOf(term: Term, index: SectionIndex): number {
   const seen = index.terms.filter(({ stem }) => index.pagesByTerm.get(stem)! > 0);
@@ -284,7 +284,7 @@ const nameFactor = ({ stem }: Term, { pageCount, titlesByTerm }: SectionIndex): 
     ? productName.weight
     : 1;
 
-/** What all sections are compared with at one time: the weights of the terms, and what links say about each page. */
+/** The data with which all sections are compared at one time: the weights of the terms, and what links say about each page. */
 type Weighting = {
   rarities: number[];
   evenWeights: number[];
@@ -376,7 +376,7 @@ export const bestOfPages = (matches: Match[]): Match[] => [
     .map(([best]) => best!),
 ];
 
-/** The terms of each passage of a text, including those in its headings, without passages whose terms are a subset of another's. */
+/** The terms of each passage of a text, including the terms in its headings. Passages whose terms are a subset of another passage's are left out. */
 function passagesOf(words: TermSet[], headings: TermSet): TermSet[] {
   const matches = words.flatMap((set, position) => (set === 0 ? [] : [{ set, position }]));
   const passages = new Set<TermSet>([headings]);

@@ -13,7 +13,7 @@ export type ReadPage = Page & {
   delivery: {
     contentType: string | null;
     wrongCharset: WrongCharset | null;
-    /** Pages that sent their reader here by themselves, not by a status. */
+    /** Pages that sent their reader here by their content, not by a redirect status. */
     followed: string[];
     /** Whether programs may fail to read it, because of its nested elements. */
     isTooDeep: boolean;
@@ -49,7 +49,7 @@ export type Session = ToolSession & {
   graph: LinkGraph;
   /** Origins whose pages may be read: those of the start URLs and the urlMap, and those to which a start URL redirected. */
   origins: Set<string>;
-  /** The folders of the docs on each host with a start page that was read, by origin. */
+  /** For each origin, the folders of the docs that contain a start page that was read. */
   docsFolders: Map<string, Set<string>>;
   /** URLs of the pages on which the answer depends, as they were requested. */
   neededUrls: Set<string>;
@@ -59,7 +59,7 @@ export type Session = ToolSession & {
   missingPages: Map<string, Page>;
 };
 
-/** What ended the search: an answer, a goal without words, the limit of that name, or `links`: none is left to follow. */
+/** What ended the search: an answer, a goal without words, the limit with this name, or `links`: no link was left to follow. */
 export type SearchEnd = "found" | "no_words" | "pages" | "requests" | "wall_clock" | "links";
 
 /** The events of some steps of the explorer, and their result. */
@@ -77,7 +77,7 @@ type ToolResult<T> = {
 /** The weight of a check that finds a fault of one page: the same as most checks of the whole site. */
 export const faultWeight = 4;
 
-/** A check whose other fields have their usual values: it is about its subject, weighs 1, and has a share of 1 if it passed, else 0. */
+/** A check. By default, its subject is its URL, its weight is 1, and its share is 1 if it passed, or else 0. */
 export const toCheck = (
   fields: Partial<Check> & Pick<Check, "id" | "group" | "status" | "subject" | "message">,
 ): Check => ({
@@ -124,7 +124,7 @@ export async function* useTool<T>(
 
 function splitChecks(checks: Check[]): Check[][] {
   const parts: Check[][] = [];
-  // As if a part were full, so that the first check begins one.
+  // The size starts as if a part were full, so that the first check begins a new part.
   let size = maxCheckChars;
   for (const check of checks) {
     const length = JSON.stringify(check).length;
@@ -160,10 +160,7 @@ export const errorEvent = (where: string, message: string, url: string | null, r
   retryable,
 });
 
-/**
- * Runs `work` on every item, at most `concurrency` at a time. Each gets its own log; the logs are returned in the order of
- * the items.
- */
+/** Runs `work` on every item, at most `concurrency` at a time. Each item gets its own log. The logs are returned in the order of the items. */
 export async function mapInOrder<I, O>(
   items: I[],
   concurrency: number,
@@ -194,7 +191,7 @@ const otherExtensions = [
 /** Files that aren't pages: they are checked for existence, but not read. */
 const nonPageFile = new RegExp(`\\.(${otherExtensions.join("|")})$`, "i");
 
-/** The source of a page, which Sphinx publishes beside it: it says the same in markup that few readers know. */
+/** The source of a page that Sphinx publishes beside it. It has the same content in a markup that few readers know. */
 const pageSource = /\/_sources\/.+\.txt$/;
 
 /** Whether a URL may be a page to read during the search. */

@@ -8,7 +8,10 @@ export function parseCommands(code: string): Promise<ParseResult> {
   return parseShell(commands ?? code, commands !== null);
 }
 
-/** A command may continue on lines without a prompt, so a session is broken only if all of its lines together are, too. */
+/**
+ * Parses a terminal session. A command may continue on lines without a prompt, so the session is broken only if all of its lines together are broken,
+ * too.
+ */
 export async function parseTerminalSession(code: string): Promise<ParseResult> {
   const commands = commandsOf(code);
   if (commands === null) return null;
@@ -46,7 +49,7 @@ export function commandsOf(code: string): string | null {
   return commandLines.length > 0 ? commandLines.join("\n") : null;
 }
 
-/** The quote of a text that goes on after a line, "" if none does. `open`: the same before the line. */
+/** The quote that is open after a line; "" if none is. `open`: the quote that was open before the line. */
 function quoteAfter(line: string, open: string): string {
   let quote = open;
   for (const [match] of line.matchAll(/\\.|["']/g)) {
@@ -89,14 +92,14 @@ async function parseShell(code: string, isExtracted: boolean): Promise<ParseResu
 }
 
 /**
- * The line of a quote that is closed by one on a later line, which a word follows: that one opens a text of its own, and the first isn't closed. null
- * if there is none.
+ * The line of a quote that isn't closed; null if there is none. The next quote of its kind is on a later line and a word follows it, so that quote
+ * opens another text instead of closing this one.
  */
 function lineOfOpenQuote(commands: string): number | null {
   let open: { quote: string; index: number } | null = null;
   for (const { 0: match, index } of commands.matchAll(/\\[\s\S]|["']|(?<=^|\s)#.*/g)) {
     if (match.length > 1) {
-      // In a text, a number sign starts no comment, but the quote that ends the text may follow it.
+      // In a text, a number sign doesn't start a comment, but the quote that ends the text may follow the sign.
       if (open === null || match.startsWith("\\")) continue;
       if (!match.includes(open.quote)) continue;
       open = null;
@@ -113,8 +116,8 @@ function lineOfOpenQuote(commands: string): number | null {
 }
 
 /**
- * Finds a line of options that is a command of its own, because the line before it doesn't end in a backslash, as others of the same command do.
- * No program is named like an option.
+ * Finds a line of options that the shell reads as a command of its own, because the line before it doesn't end in a backslash like other lines of the
+ * same command. No program is named like an option.
  */
 function checkContinuations(
   commands: string,

@@ -56,7 +56,7 @@ async function readLlmsTxt(session: Session, url: string, log: Log): Promise<Lis
   const hasLinkOrHeading = /\]\(|^#\s/m.test(text);
   if (isHtml(text) || !hasLinkOrHeading) return null;
   const page = readPage(fetchResult.response.url, "text/markdown", text);
-  // The sentence after a link describes its page, which helps to choose.
+  // The sentence after a link describes its page. It helps to choose a page.
   const descriptions = new Map<string, string>();
   for (const line of text.split("\n"))
     for (const match of line.slice(0, 1000).matchAll(/\[([^\][]{1,200})\]\(/g))
@@ -118,7 +118,7 @@ const locationsIn = (xml: string): string[] =>
 function folderOf(address: string): string {
   const { origin, pathname } = new URL(address);
   const { dir, ext } = parsePath(pathname);
-  // A last part with an extension is a file; any other one may be a folder itself.
+  // If the last part has an extension, it is a file. Any other last part may be a folder.
   const isFile = ext !== "" && !pathname.endsWith("/");
   const folder = isFile ? dir : pathname;
   return origin + `${folder}/`.replace(/\/{2,}/g, "/");

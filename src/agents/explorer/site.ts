@@ -39,7 +39,7 @@ const discoveryChecks = new Set([
  */
 export async function* checkSites(session: Session): Steps {
   const { site } = session.task;
-  // Only a build adds what these checks look for.
+  // Only a build of the sources adds what these checks look for.
   const sourcesOrigin = site?.form === "markdown" ? new URL(site.at).origin : null;
   const sites = Map.groupBy(session.pages, ({ url }) => new URL(url).origin);
   sites.delete(sourcesOrigin ?? "");
@@ -133,7 +133,7 @@ async function runChecks(
   return [...checks, ...[...deepUrls].sort().map(toDepthCheck)];
 }
 
-/** `isFolder`: evald serves the site from a folder. `suggestsPages`: its missing pages say so, and suggest others. */
+/** `isFolder`: evald serves the site from a folder. `suggestsPages`: pages for missing URLs say that they are missing, and suggest other pages. */
 type CheckedSite = { pages: ReadPage[]; isFolder: boolean; isMarkdown: boolean; suggestsPages: boolean };
 
 /** Why the result of a check isn't reported; null if it is. */
@@ -148,7 +148,7 @@ function reasonToSkip(id: string, result: CheckResult, site: CheckedSite): strin
   return hasNothingToCheck(result) ? result.message : null;
 }
 
-/** The events of requests that ran at once, so that their own order depends on timing. */
+/** The events of requests in a fixed order. The requests ran at once, so their own order depends on timing. */
 function inFixedOrder(events: Log["events"]): Log["events"] {
   const keyOf = (event: Log["events"][number]) =>
     event.type === "http" ? `${event.url} ${event.method} ${event.contentType}` : "";
@@ -157,15 +157,15 @@ function inFixedOrder(events: Log["events"]): Log["events"] {
 
 const limitMessage = "Not fully tested: the run reached a limit";
 
-/** Not declared by afdocs: without an llms.txt nothing can link to it, and that it is missing should count only once. */
+/** Dependencies that afdocs doesn't declare. Without an llms.txt, nothing can link to it, and its absence should count only once. */
 const extraDependencies: Record<string, string[][]> = {
   "llms-txt-directive-html": [["llms-txt-exists"]],
   "llms-txt-directive-md": [["llms-txt-exists"]],
 };
 
 /**
- * Checks that repeat other results for a site without HTML, or that test what it already does. They still run, because
- * others depend on them.
+ * Checks that repeat other results for a site without HTML, or that test something that such a site already does. They still run, because others
+ * depend on them.
  */
 const htmlSiteChecks = new Set([
   "markdown-url-support",
@@ -175,13 +175,13 @@ const htmlSiteChecks = new Set([
   "markdown-content-parity",
 ]);
 
-/** Checks that guess from the HTML that a page can't be read, with the problems that the page has if that is so. */
+/** Checks that guess from the HTML that a page can't be read, with the problems that such a page has if the guess is right. */
 const guessedProblems: Record<string, PageProblem[]> = {
   "rendering-strategy": ["empty_shell", "empty"],
   "auth-gate-detection": ["sign_in"],
 };
 
-/** Whether the pages could be read, so that a check only supposes that they can't. */
+/** Whether all pages could be read, although a check guesses that they can't. */
 function isDisproved(id: string, pages: ReadPage[]): boolean {
   const guessed = guessedProblems[id];
   return guessed !== undefined && !pages.some(({ problem }) => problem !== null && guessed.includes(problem));
@@ -196,7 +196,7 @@ async function servesMarkdown(fetcher: Fetcher, urls: string[], log: Log): Promi
   return answers.every((answer) => answer.ok && /markdown|text\/plain/i.test(answer.contentType ?? ""));
 }
 
-/** Dependencies of a check: of each group, one check must have passed. */
+/** The dependencies of a check as groups. In each group, one check must have passed. */
 const toGroups = (dependsOn: string[] | string[][]) =>
   dependsOn.map((need) => (typeof need === "string" ? [need] : need));
 
@@ -210,7 +210,7 @@ function hasOnlyDeadLinks({ id, status, details }: CheckResult): boolean {
   return broken !== undefined && Object.values(otherReasons).every((count) => count === 0);
 }
 
-/** Checks of tabs and of the headings in them pass if there are none, which says nothing about the pages. */
+/** Whether a check had nothing to test. Checks of tabs and of the headings in them pass if there are no tabs, which says nothing about the pages. */
 function hasNothingToCheck({ id, status, details }: CheckResult): boolean {
   if (status !== "pass") return false;
   if (id === "tabbed-content-serialization") return !details?.totalGroupsFound;
@@ -226,7 +226,7 @@ type MissingResponses = Set<
 const describeMissing = (responses: MissingResponses): string | null =>
   responses.size > 0 ? `Not tested: ${[...responses].join(" and ")} a URL that this check needs` : null;
 
-/** What afdocs asks of a request. */
+/** The options that afdocs passes with a request. */
 type RequestOptions = NonNullable<Parameters<CheckContext["http"]["fetch"]>[1]>;
 
 async function fetchAllowed(
@@ -251,8 +251,8 @@ async function fetchAllowed(
 }
 
 /**
- * Our network access in the interface of afdocs. `missingResponses` receives the reason if it gets no response, `deepUrls` the URLs of pages
- * that would take too long to parse.
+ * Our network access in the interface of afdocs. `missingResponses` receives the reason for each missing response. `deepUrls` receives the URLs of
+ * pages that would take too long to parse.
  */
 function toHttp(
   fetcher: Fetcher,

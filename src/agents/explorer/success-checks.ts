@@ -61,7 +61,10 @@ type Evidence = { command?: string; file?: string; exitCode: number; output: str
 
 type WorkspaceResult = { check: Check; evidence: Evidence | null };
 
-/** Checks that need the workspace; skipped if the agent has none. Those with secrets come last, because what they leave in files is not kept. */
+/**
+ * Tests the checks that need the workspace, or skips them if the agent has none. Checks with secrets come last, because what they leave in files is
+ * not kept.
+ */
 async function testWorkspace(
   { task, context: { resources, signal, now, checkSecrets = {} } }: ToolSession,
   declaredChecks: DeclaredCheck[],
@@ -76,10 +79,10 @@ async function testWorkspace(
   ];
   const sandbox = resources?.sandbox ?? { missing: "the agent has no workspace" };
   if ("missing" in sandbox) return ordered.map((check) => toSkipped(check, sandbox.missing));
-  // What a check fetches is nothing that the agent read.
+  // The agent didn't read what a check fetches.
   const terms = { task, reader: createReader(task), report: () => {}, now };
   await using relay = createRelayOpener(sandbox, terms);
-  // What the agent left in the workspace may send a secret in any disguise, so these requests are not recorded.
+  // Files that the agent left in the workspace may send a secret in any disguise, so these requests are not recorded.
   const egress = sandbox.setupEgress;
   await using silentRelay = egress && createRelayOpener({ ...sandbox, egress }, { ...terms, secrets: checkSecrets });
   const proxyOf = async (isSecret: boolean) =>

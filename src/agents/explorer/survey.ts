@@ -27,8 +27,8 @@ import { addPageToSearch } from "./walk.ts";
 /** Maximum number of pages to read after the search. */
 const maxPages = 80;
 /**
- * Number of pages chosen per round, from what is known then. Half are chosen because their link matches the goal: they
- * may answer it better.
+ * Number of pages that are chosen per round, from what is known then. Half of them are chosen because their link matches the goal, so they may answer
+ * it better.
  */
 const pagesPerRound = 8;
 const maxPrerequisites = 6;
@@ -42,9 +42,9 @@ const prerequisite =
 type SurveyCandidate = { url: string; provenance: Provenance; foundOn: string; text: string; needed: boolean };
 
 /**
- * Continues reading after the search: pages that the goal needs, linked pages, and entries of llms.txt and sitemaps.
- * It stays in the folder of the docs, except for pages that the goal needs. None of it is part of the agent's path to the goal. Problems of
- * pages become checks; `needed` marks those of pages on which the answer depends.
+ * Continues reading after the search: pages that the goal needs, linked pages, and entries of llms.txt and sitemaps. It stays in the folder of the
+ * docs, except for pages that the goal needs. Nothing that it reads is part of the agent's path to the goal. Problems of pages become checks.
+ * `needed` marks the checks of pages on which the answer depends.
  */
 export async function* surveySite(session: Session, frontier: Frontier, index: SectionIndex): Steps {
   const chosenKeys = new Set([
@@ -69,7 +69,10 @@ export async function* surveySite(session: Session, frontier: Frontier, index: S
   }
 }
 
-/** In order of value: needed, likely to answer, then other links and list entries, spread over the site. Adds to `chosenKeys`. */
+/**
+ * Chooses pages in order of value: needed pages, pages that may answer the goal, then other links and list entries, spread over the site. Adds to
+ * `chosenKeys`.
+ */
 function chooseCandidates(
   session: Session,
   frontier: Frontier,
@@ -82,7 +85,7 @@ function chooseCandidates(
     if (candidates.length >= limit) return;
     const url = candidate.url.replace(/#.*$/s, "");
     const key = pageKey(url);
-    // The answer also depends on pages that were read before, and on those that can't be.
+    // The answer also depends on pages that were read before, and on pages that can't be read.
     if (candidate.needed) session.neededUrls.add(url);
     if (chosenKeys.has(key) || !mayBePage(url, session.origins) || isPrivate(candidate, true)) return;
     if (!candidate.needed && !isInDocs(session, url)) return;
@@ -94,13 +97,13 @@ function chooseCandidates(
   const answer = readablePages.find(({ url }) => url === best?.section.url);
   const orderedPages = [...(answer ? [answer] : []), ...readablePages.filter((page) => page !== answer)];
   if (isFirstRound) {
-    // Anything named like a first step, links in the answer's section, and what the text above it refers to.
+    // Needed pages: pages named like a first step, links in the answer's section, and links in sentences of the sections around it.
     for (const page of orderedPages)
       for (const link of page.links) if (isPrerequisite(link)) add(linkedCandidate(page, link, true), maxPrerequisites);
     if (answer)
       for (const link of answer.links) if (isNeededBy(link, best!.section)) add(linkedCandidate(answer, link, true));
   }
-  // Half of what is left is for links that match the goal, the other half for a link of each page and an entry of each list in turn.
+  // Half of the remaining places are for links that match the goal. The other half is for a link of each page and an entry of each list in turn.
   const goalShare = candidates.length + Math.ceil((maxCandidates - candidates.length) / 2);
   while (candidates.length < goalShare) {
     const link = frontier.take();
@@ -137,7 +140,7 @@ function* inTurn<T>(lists: T[][]): Generator<T> {
     for (const list of lists) if (position < list.length) yield list[position]!;
 }
 
-/** Whether a link is in a section, or in a sentence of a section around that one. */
+/** Whether a link is in a section, or in a sentence of a section that surrounds it. */
 function isNeededBy({ heading, text, context }: DocLink, section: Section): boolean {
   // The heading of a link may end with the text of a permalink.
   const isUnder = (name: string) => toName(name) !== "" && toName(heading).startsWith(toName(name));
@@ -151,7 +154,7 @@ function isPrerequisite({ url, text }: { url: string; text: string }): boolean {
   return prerequisite.test(name.replace(/[_.]/g, " ")) || (text.length <= 60 && prerequisite.test(text));
 }
 
-/** Each response comes with its own events, because each candidate is a call of the tool. */
+/** Requests all candidates. Each response comes with its own events, because each candidate is a separate tool call. */
 function fetchAll(
   session: Session,
   candidates: SurveyCandidate[],

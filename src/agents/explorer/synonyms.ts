@@ -179,7 +179,7 @@ export const phrases: readonly string[] = [
   ),
 ].sort((a, b) => b.length - a.length);
 
-/** All groups of a name. */
+/** For each name, the other names of all groups that contain it. */
 export const synonyms: ReadonlyMap<string, readonly string[]> = (() => {
   const byName = new Map<string, Set<string>>();
   for (const line of groups.trim().split("\n")) {

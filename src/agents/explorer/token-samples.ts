@@ -16,13 +16,13 @@ const programs = { csharp, dart, kotlin, lua, protobuf, ruby, scala, swift } sat
 const tokenizers = { ...programs, graphql, hcl };
 export type TokenizedLanguage = keyof typeof tokenizers;
 export const tokenizedLanguages = Object.keys(tokenizers) as TokenizedLanguage[];
-/** Those whose keywords tell a sample of them without a label. */
+/** Languages whose keywords identify a sample without a label. */
 export const keywordLanguages = Object.keys(programs) as TokenizedLanguage[];
 
 /** A text between a line with `<<~NAME` and the line `NAME`. */
 const heredoc =
   /<<[-~]?(?<quote>["'`]?)(?<name>[A-Za-z_]\w*)\k<quote>(?<rest>.*\n)(?<text>[\s\S]*?\n|)[^\S\n]*\k<name>\b/g;
-/** An empty string in place of a heredoc, and as many lines as it has. */
+/** Replaces a heredoc by an empty string and as many lines as the heredoc has. */
 const blankLines = (_: string, _quote: string, _name: string, rest: string, text: string): string =>
   `""${rest}${text.replace(/[^\n]/g, "")}`;
 
@@ -31,7 +31,7 @@ type Tokenizer = StreamParser<unknown>;
 
 const indentUnit = 2;
 const tabSize = 4;
-/** A word that is a name in code, and text in a string that isn't closed. */
+/** A word after a line. It is a name in code, but text in a string that isn't closed. */
 const probe = " zq";
 const isString = (style: string) => /\bstring/.test(style);
 
@@ -43,10 +43,10 @@ export function checkTokens(language: TokenizedLanguage, code: string): ParseRes
   const source = language === "ruby" ? code.replace(heredoc, blankLines) : code;
   const tokenizer = tokenizers[language] as Tokenizer;
   const state = tokenizer.startState?.(indentUnit);
-  /** The first line that starts a string of several lines, while one is open. */
+  /** The line that starts the open string of several lines; null while none is open. */
   let openedIn: number | null = null;
   let text = "";
-  /** With strings as words: an `if` after a string starts no block. */
+  /** The code with strings as words, because an `if` after a string doesn't start a block. */
   let textOfBlocks = "";
   for (const [index, line] of source.split("\n").entries()) {
     // Reading changes the state, so each attempt gets a copy.

@@ -13,7 +13,7 @@ export function parseToml(code: string): ParseResult {
   return { broken: true, message: problem, line: /in an array/.test(problem) ? lastElementLine(code, line) : line };
 }
 
-/** The line of the last element of an array from a line on, before which all of TOML is valid; that line if none is. */
+/** The last line of an array up to which everything is valid TOML. The search starts at `line`, which is also the result if there is none. */
 function lastElementLine(code: string, line: number): number {
   const lines = code.split("\n").slice(0, line - 1 + maxArrayLines);
   const isValidUntil = (index: number) => tomlProblem(`${lines.slice(0, index + 1).join("\n")}\n]`) === null;

@@ -64,8 +64,8 @@ function addDocsOf({ origins, docsFolders }: Session, page: ReadPage): void {
 }
 
 /**
- * If no start URL responds, or all ask to come back later, there is nothing to evaluate: the run fails, not the docs. An
- * error page or a redirect loop is a response, so it becomes a finding.
+ * If no start URL responds, or if all ask to come back later, there is nothing to evaluate, so the run fails and not the docs. An error page or a
+ * redirect loop is a response, so it becomes a finding.
  */
 function failIfNothingAnswered({ fetcher }: Session, starts: StartPage[]): void {
   const tried = starts.filter(({ result }) => result.fetchFailure !== "cut");
@@ -79,7 +79,7 @@ function failIfNothingAnswered({ fetcher }: Session, starts: StartPage[]): void 
   const retryable = broken.some(
     ({ result: { fetchFailure } }) => fetchFailure === null || temporaryFailures.has(fetchFailure),
   );
-  // All of them are retried, so wait as long as the longest Retry-After.
+  // The retry requests all of them, so it waits as long as the longest Retry-After.
   const pausesMs = broken.flatMap(({ result }) => ("retryAfterMs" in result ? (result.retryAfterMs ?? []) : []));
   const retryAfterMs = Math.max(0, ...pausesMs);
   const retry = { retryable, ...(retryable && retryAfterMs > 0 && { retryAfterMs }) };
@@ -97,7 +97,7 @@ const wasRefused = ({ result }: StartPage) => result.fetchFailure === "refused";
 /** A URL without its user name and password, which may be secret. */
 const withoutUserInfo = (url: string) => url.replace(/\/\/[^/?#]*@/, "//");
 
-/** The failure of a run that could read none of its start URLs. `others`: how many there are besides this one. */
+/** The failure of a run that could read none of its start URLs. `others`: the number of start URLs besides this one. */
 function unreadable({ url, result }: StartPage, others: number, retry?: AgentFailure["options"]): AgentFailure {
   const cause = result.page === null ? result.message : `${url} returned status ${result.status}`;
   const message = wasRefused({ url, result }) ? `${withoutUserInfo(url)} is not allowed: ${cause}` : cause;
@@ -159,12 +159,12 @@ async function* addListing(
   const { url, kind } = file;
   const links = docsLinksIn(session, file);
   if (links.length === 0) return;
-  // The entries that are tested may include those of other docs, if most are of these.
+  // All entries are tested if most of them belong to the docs, even those that lead to other docs.
   const testedLinks = links.length * 2 > file.links.length ? file.links : links;
   const listing: Listing = { ...file, links: testedLinks };
   session.listings.push(listing);
   frontier.add(links, kind, url);
-  // Its entries are tested as such, not as links of a page.
+  // The entries are tested as entries of the list, not as links of a page.
   frontier.exclude(url);
   addLinkTexts(index, describedLinks(listing));
   if (kind === "llms.txt") {
@@ -175,14 +175,14 @@ async function* addListing(
   yield toPagesListedEvent(kind, url, urls);
 }
 
-/** The entries of a list that belong to the docs: all in a list of these docs. The list of a host leads to other docs too. */
+/** The entries of a list that belong to the docs. In a list of these docs, all of them do. A list of the whole host also leads to other docs. */
 function docsLinksIn(session: Session, { url, text, links }: Omit<Listing, "kind">): Listing["links"] {
   const linksIntoDocs = links.filter((link) => isInDocs(session, link.url));
   const isOwnList = isInDocs(session, url) || (linksIntoDocs.length === 0 && isNamedLikeDocs(session, text));
   return isOwnList ? links : linksIntoDocs;
 }
 
-/** Whether the heading of a list is in the title of a start page: then it is of these docs, wherever its entries lead. */
+/** Whether the heading of a list is in the title of a start page. Such a list belongs to these docs, wherever its entries lead. */
 function isNamedLikeDocs({ pages }: Session, list: string): boolean {
   const name = toStems(/^#[ \t]+(.+)$/m.exec(list)?.[1] ?? "");
   return (
@@ -197,10 +197,10 @@ function isNamedLikeDocs({ pages }: Session, list: string): boolean {
 async function* follow(session: Session, frontier: Frontier, index: SectionIndex): Steps<SearchEnd> {
   const { task, fetcher, pages } = session;
   if (session.terms.length === 0) return "no_words";
-  // At first, the start pages may have the answer, however much of the goal each of them has.
+  // The start pages count as candidates at first, however little of the goal they have.
   let bestShare = 1;
   while (true) {
-    // A page that barely matches the goal makes no answer likely.
+    // A page that barely matches the goal can't make an answer likely.
     if (bestShare >= minReportedShare && findAnswer(index, session).isClear) return "found";
     if (pages.length >= task.limits.maxPages) return "pages";
     const next = frontier.take();

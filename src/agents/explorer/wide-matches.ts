@@ -1,6 +1,6 @@
 import { formsOf, type Term } from "./goal.ts";
 
-/** What each word form says about a term, 0 to 1: 1 for the term itself. */
+/** How much each word form says about a term, 0 to 1: 1 for the term itself. */
 type TermForms = ReadonlyMap<string, number>;
 
 /** The goal in wide words: its terms, their synonyms, and the words that docs often use for such a goal. */
@@ -14,9 +14,9 @@ export type WideIndex = {
 /** How much a section has of each form of a `WideIndex`, 0 to 1. Forms that don't occur are left out. */
 export type WideStrengths = ReadonlyMap<string, number>;
 
-/** What a synonym says about a term, and a word that docs often use for what the goal says. */
+/** How much a form says about a term: the term's own form, a synonym, and a related word that docs often use for such a goal. */
 const formWeight = { own: 1, synonym: 0.6, related: 0.4 };
-/** What further forms of a term add to the best one. */
+/** How much each further form of a term adds to the best one. */
 const furtherForms = 0.3;
 /** With its synonyms and related words, a term counts at most this many times as much as with its own word alone. */
 const maxByOthers = 2;
@@ -43,7 +43,7 @@ const toTermForms = (term: Term): TermForms =>
     ...formsOf(term).map((form) => [form, formWeight.own] as const),
   ]);
 
-/** What each form contributes to each term, what each term contributes by its own word, and what all of them do. */
+/** How much each form adds to each term, how much each term adds by its own word, and the total over all terms. */
 export type FormWeights = { forms: TermForms[]; terms: number[]; total: number };
 
 /** Weighs forms by how rare they are. A word that docs never contain is as rare as the others of the goal. */

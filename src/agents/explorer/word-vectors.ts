@@ -7,10 +7,12 @@ import vectorsPath from "./word-vectors.bin.gz" with { type: "file" };
 
 /** The numbers of a vector. */
 export const dimensions = 64;
-/** Numbers are stored as 4 bits each, from 1 to 15: this much above -7 to 7. */
+/** Numbers are stored in 4 bits each. A stored number is 1 to 15, which is this much more than the number itself, -7 to 7. */
 export const numberOffset = 8;
 export const maxNumber = 7;
-/** A long text is compared in windows of this many words that start this far apart; what is left over at its end makes no window of its own. */
+/**
+ * A long text is compared in windows of this many words, which start this far apart. A rest at the end that is shorter than `minWords` is no window.
+ */
 const window = { words: 80, step: 60, minWords: 20 };
 /** Weight of the title and the headings above a section, relative to its own heading and to its text. */
 const pathWeight = 0.5;
@@ -52,8 +54,8 @@ export function meaningOf(stems: readonly string[]): Meaning {
 }
 
 /**
- * What a section means: the sum of its windows, each with length 1. `name`, `path`, `body`: the stems of its heading, of the title and the
- * headings above it, and of its text.
+ * What a section means: the sum of its windows, each with length 1. `name`: the stems of its heading. `path`: the stems of the title and the headings
+ * above. `body`: the stems of its text.
  */
 export function meaningOfSection(section: { name: string[]; path: string[]; body: string[] }): Meaning {
   const headings = meaningOf(section.name);

@@ -2,7 +2,7 @@ import { type Term, toWords } from "./goal.ts";
 import type { ReadPage } from "./session.ts";
 
 const japaneseScripts = "[\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}]";
-/** Scripts used together in one language count as one. Letters of other scripts than these are ignored. */
+/** Scripts that one language uses together count as one. Letters of other scripts are ignored. */
 const scripts =
   "Latin Cyrillic Han Hangul Arabic Hebrew Greek Devanagari Bengali Tamil Telugu Thai Khmer Lao Myanmar Georgian Armenian Ethiopic"
     .split(" ")
@@ -29,8 +29,8 @@ function mostCommonScript(words: Iterable<string>): string | null {
 type OtherScript = { goal: string; docs: string };
 
 /**
- * The two scripts, if more than half of the goal's terms are in another script than the docs and occur nowhere in them,
- * so that words can't be compared. Otherwise, or if nothing was read, null.
+ * The scripts of the goal and of the docs if they differ, so that words can't be compared: more than half of the goal's terms are in another script
+ * than the docs, and occur nowhere in them. Otherwise null, and also if nothing was read.
  */
 export function findOtherScript(terms: Term[], unseen: ReadonlySet<string>, pages: ReadPage[]): OtherScript | null {
   const prose = pages.map(({ markdown }) => markdown.replace(/```[\s\S]*?```|`[^`\n]+`|https?:\/\/\S+/g, " "));

@@ -29,7 +29,7 @@ const warnings = [
   /\b(?:does not|doesn['’]t|will not|won['’]t|cannot|can['’]t|fails to) (?:be )?(?:parsed?|compiled?)\b/i,
 ];
 
-/** A sentence that asks the reader about what the one before it says. */
+/** A sentence that asks the reader to do something about the problem in the previous sentence. */
 const isRequest = /^(?:can you |try to |now )?(?:find|spot|fix|guess|see|correct|repair) (?:it|them|where|why|what)\b/i;
 
 let split: { text: string; lines: string[] } = { text: "", lines: [] };

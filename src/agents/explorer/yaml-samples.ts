@@ -1,10 +1,11 @@
 import { lineAfterValidStart, type ParseResult } from "./bracket-samples.ts";
 
-/** The result for a sample of YAML: broken if it stays invalid without the texts of its block scalars, null if the parser may be wrong. */
+/** The result for a sample of YAML. It is broken if it stays invalid without the texts of its block scalars; null if the parser may be wrong. */
 export function parseYaml(code: string): ParseResult {
   const problem = yamlProblem(code);
   if (problem === null) return { broken: false };
-  // Tags, anchors and multi-line flow are skipped, and block scalars left out: the parser may be wrong about them.
+  // The parser may be wrong about tags, anchors and multi-line flow, so samples with them are skipped. Block scalars are left out for the same
+  // reason.
   const source = withoutBlockScalars(code);
   if (/[|>][+-]?[ \t]*$|(^|\s)[&*!]\w|[{[][ \t]*$|<<:|^%/m.test(source)) return null;
   const message = source === code ? problem : yamlProblem(source);

@@ -4,15 +4,15 @@ import { maxPriceOf } from "./prices.ts";
 import { grantOutput, hold, moneyLeft, type Need, type Reserve, type SharedBudget, tokensLeft } from "./reserves.ts";
 import { settleCall } from "./settlement.ts";
 
-/** What a call may use: output tokens of all answers together; infinite if no limit is near. `settle` counts what it has used. */
+/** The output tokens that a call may use for all of its answers together; infinite if no limit is near. `settle` counts what it has used. */
 export type Admission = { output: number; settle: (outcome: CallOutcome, likelyInput: number) => void };
 
 /** Why a call is not admitted: the error message of a limit that is reached. */
 type Refusal = { message: string };
 
 /**
- * Counts a new call and reserves what it may use at most, in its own run and in the money that it shares. Waits while calls in progress
- * hold what it needs, in the order of the calls. `aborted`: the signal aborted, or the run has ended.
+ * Counts a new call, and reserves the most that it may use: in its own run, and in the money that the run shares. Waits in the order of the calls
+ * while calls in progress hold what it needs. `aborted`: the signal aborted, or the run has ended.
  */
 export function admitCall(
   account: CallAccount,
@@ -66,7 +66,7 @@ function tryToAdmit(account: CallAccount, need: Need): Admission | Refusal | "wa
   return {
     output,
     settle(outcome, likelyInput) {
-      // First, so that calls that wait find what this one has used.
+      // This comes first, so that waiting calls see what this call has used.
       try {
         settleCall(account, outcome, likelyInput);
       } finally {

@@ -9,7 +9,7 @@ export type ModelLimits = { calls: number; tokens: number; costUsd: number | nul
 export type ModelRun = {
   model: ModelAccess;
   limits: ModelLimits;
-  /** A call of unknown cost ends the run, because its spending limit could not be enforced. */
+  /** A call of unknown cost ends the run, because the run's spending limit can't be enforced for it. */
   mustHavePrice?: boolean;
   /** Money that it shares with other runs. */
   shared?: SharedBudget[];
@@ -18,7 +18,7 @@ export type ModelRun = {
   onFailure: (failure: AgentFailure) => void;
 };
 
-/** Usage of a run, with estimates for calls whose usage was not fully reported. Calls of unknown cost are counted in `unpriced`. */
+/** Usage of a run, with estimates for calls that did not fully report theirs. `unpriced`: number of calls whose cost is unknown. */
 export type ModelSpending = { calls: number; tokens: number; costUsd: number; unpriced: number };
 
 /** The cost and failures of a run's model calls. */
@@ -27,13 +27,13 @@ export type CallAccount = {
   spent: ModelSpending;
   /** What its calls in progress may use. */
   reserves: Reserves;
-  /** Resolves when the calls before have got what they need, or were refused. */
+  /** Resolves when all earlier calls have been admitted or refused. */
   admission: Promise<void>;
   /** Tokens of its longest call. */
   longestCall: number;
   /** The highest output limit that the model accepts, in tokens, as far as known. */
   maxOutput: number;
-  /** Limits that the agent is warned of: of its model, and others that `warn` adds. */
+  /** Limits of which the agent is warned: limits of its model, and limits that `warn` adds. */
   nearLimits: Set<string>;
   /** Limits of the model that an event has reported as nearly reached. */
   reportedNearLimits: Set<string>;

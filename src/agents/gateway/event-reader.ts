@@ -2,7 +2,10 @@ import { type Fields, object } from "../fields.ts";
 
 const maxBufferChars = 32 * 1024 * 1024;
 
-/** Reads a model's response from its bytes as they pass: a stream of events, or one JSON value. `onEvent` gets each, and `done` the mark at the end of a stream. */
+/**
+ * Reads a model's response from its bytes as they pass: a stream of events, or one JSON value. `onEvent` is called with each event or value, and with
+ * `done` for the mark at the end of a stream.
+ */
 export function createEventReader(isStream: boolean, onEvent: (event: Fields | "done") => void) {
   const decoder = new TextDecoder();
   let buffer = "";

@@ -4,7 +4,7 @@ import { openUpstream } from "../../net/upstream.ts";
 import type { ModelAccess } from "./prices.ts";
 import { createMeter, emptySummary, keyHeader, type ModelRequest, type ResponseSummary } from "./wire.ts";
 
-/** Result of a call: a response, cut off if it has a `cutReason`, or none. `clientLeft`: the client disconnected. */
+/** Result of a call: a response, or none. A response with a `cutReason` was cut off. `clientLeft`: the client disconnected. */
 export type CallOutcome =
   | { kind: "answered"; summary: ResponseSummary; cutReason: string | null; clientLeft: boolean }
   | { kind: "refused"; status: number | null; detail: string; retryAfter: string | null };
@@ -16,7 +16,7 @@ type CallOptions = {
   clientSignal: AbortSignal;
   /** Maximum time without data. */
   silenceMs: number;
-  /** How long an abandoned response is still read, because its usage comes last. */
+  /** How long a response without a client is still read. Its usage comes at its end. */
   drainMs: number;
   onEnd: (outcome: CallOutcome) => void;
 };
@@ -37,14 +37,11 @@ type Call = {
   /** Whether the client has disconnected. */
   clientLeft: boolean;
   onDisconnect: () => void;
-  /** Cuts the client's side of the response and reads the rest; before there is a response, does nothing. */
+  /** Cuts off the client's side of the response and reads the rest. Does nothing before there is a response. */
   drain: () => void;
 };
 
-/**
- * Sends a call to the provider with the real key and streams the response back unchanged. `onEnd` is called once with
- * the result.
- */
+/** Sends a call to the provider with the real key, and streams the response back unchanged. `onEnd` is called once with the result. */
 export async function forward(request: ModelRequest, access: ModelAccess, options: CallOptions): Promise<Response> {
   const call = startCall(access, options);
   let upstream: Response;
@@ -57,7 +54,7 @@ export async function forward(request: ModelRequest, access: ModelAccess, option
     });
   } catch (error) {
     const detail = withoutKey(call, describeError(call, error));
-    // A call that we aborted may still have reached the model and cost money.
+    // A call that was aborted here may still have reached the model and cost money.
     if (call.controller.signal.aborted) endAnswered(call, emptySummary, detail);
     else endCall(call, { kind: "refused", status: null, detail, retryAfter: null });
     return refusalResponse(502, `${access.provider} did not respond: ${detail}`);

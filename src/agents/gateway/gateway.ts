@@ -14,14 +14,14 @@ type SessionOptions = Partial<
   Pick<ModelSession, "silenceMs" | "drainMs" | "allowsWebSearch" | "takesCalls" | "waitForTurn"> & { files: Files }
 >;
 
-/** A run's access to its model: `http://gateway/<provider>/…` over the socket, the token in the provider's own header. */
+/** A run's access to its model: `http://gateway/<provider>/…` over the socket. The token is in the provider's own header. */
 export type GatewaySession = {
   token: string;
   socketPath: string;
   spent(): ModelSpending;
   /** Why the last call failed; null: it succeeded, or there was none. */
   lastFailure(): AgentFailure | null;
-  /** Warns the caller of the model, in every response from now on, that a limit is near. */
+  /** From now on, every response warns the caller of the model that a limit is near. */
   warn(limit: string): void;
   /** Revokes the token. Resolves when all calls of the run have finished. */
   close(): Promise<void>;
@@ -45,7 +45,7 @@ export function createGateway({
   maxFailures?: number;
 }) {
   const sessions = new Map<string, ModelSession & { digest: Buffer; files: Files }>();
-  /** Of runs without a model. */
+  /** The files of runs without a model. */
   const fileSets = new Map<string, { digest: Buffer; files: Files }>();
   let listener: { server: Bun.Server<undefined>; folder: string; socketPath: string } | undefined;
 
@@ -82,8 +82,8 @@ export function createGateway({
   }
 
   /**
-   * Lets one run call one model, within its limits, and fetch its files. A run whose agent calls its vendor itself, with a login, only gets files
-   * (`takesCalls`: false). By default, calls don't wait for a turn.
+   * Lets one run call one model within its limits, and fetch its files. `takesCalls` false: the run only gets files, because its agent calls its
+   * vendor itself, with a login. By default, calls don't wait for a turn.
    */
   function openSession(run: ModelRun & SessionOptions): GatewaySession {
     listener ??= listen();

@@ -25,7 +25,7 @@ export type ModelSession = {
   takesCalls: boolean;
   /** Whether its requests may search the web at the provider. */
   allowsWebSearch: boolean;
-  /** Lets the service do other work first. Called before each part of a call that takes long if the request is large. */
+  /** Lets the service do other work first. It is called before each part of a call that takes long for a large request. */
   waitForTurn: () => Promise<void>;
   /** Aborts when the run ends. */
   closing: AbortController;
@@ -33,9 +33,9 @@ export type ModelSession = {
 };
 
 const maxCallsAtOnce = 16;
-/** Output of a call without a limit of its own, in tokens at most: the highest maximum of current models. */
+/** Maximum output tokens of a call without a limit of its own. It is the highest maximum of current models. */
 const highestOutput = 128_000;
-/** Output limits that a model with a lower maximum may accept, in tokens. */
+/** Output limits in tokens to try for a model with a lower maximum. */
 const smallerOutputs = [8_192, 4_096];
 const forwardedHeaders = ["accept", "anthropic-version", "anthropic-beta", "openai-beta"];
 
@@ -138,7 +138,7 @@ function needOf(
 
 type AdmittedCall = { call: ModelRequest; requested: RequestedOutput; admission: Admission };
 
-/** Sends a call with as much output as it may have. If its model has a lower maximum, tries again with a lower limit. */
+/** Sends a call with as much output as it may have. If the maximum of its model is lower, tries again with lower limits. */
 async function send(
   { account, silenceMs, drainMs }: ModelSession,
   { call, requested: { maxTokens, answers }, admission }: AdmittedCall,

@@ -19,8 +19,8 @@ export type RequestedOutput = { maxTokens: number | null; answers: number };
 type InvalidField = { field: string; message: string };
 
 /**
- * The output that a request asks for, by the highest value of each kind, because providers differ in which field they read. Or the field
- * that isn't a whole number.
+ * The output that a request asks for. Providers differ in which field they read, so the highest value of each kind counts. If a field isn't a whole
+ * number, returns that field.
  */
 export function readRequestedOutput({ body }: ModelRequest): RequestedOutput | InvalidField {
   const output: RequestedOutput = { maxTokens: null, answers: 1 };
@@ -40,7 +40,7 @@ export function readRequestedOutput({ body }: ModelRequest): RequestedOutput | I
   return output;
 }
 
-/** The objects in which a request limits its output, with their paths; null for one that is something else. */
+/** The objects in which a request limits its output, with their paths; null in place of a value that isn't an object. */
 function listConfigs(body: Fields): [path: string, fields: Fields | null][] {
   const configs = Object.entries(body).filter(([name, value]) => configField.test(name) && value != null);
   return [
@@ -52,7 +52,7 @@ function listConfigs(body: Fields): [path: string, fields: Fields | null][] {
   ];
 }
 
-/** A request that limits its output, with every limit lowered to at most this many tokens in each answer. */
+/** A request with an output limit, in which every limit is at most this many tokens for each answer. */
 export function lowerOutputLimit(request: ModelRequest, maxTokens: number): ModelRequest {
   const { format, body } = request;
   const lower = (fields: Fields): Fields =>
@@ -65,7 +65,7 @@ export function lowerOutputLimit(request: ModelRequest, maxTokens: number): Mode
   return { ...request, body: fitThinking(format, limitedBody) };
 }
 
-/** A request that doesn't limit its output, with a limit of this many tokens in each answer. */
+/** A request without an output limit, with an added limit of this many tokens for each answer. */
 export function addOutputLimit(request: ModelRequest, provider: ModelProvider, maxTokens: number): ModelRequest {
   const { format, body } = request;
   const addedLimit = { [addedFields[format](provider)]: maxTokens };
@@ -77,7 +77,7 @@ export function addOutputLimit(request: ModelRequest, provider: ModelProvider, m
 const mapFields = (fields: Fields, change: (name: string, value: unknown) => unknown): Fields =>
   Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, change(name, value)]));
 
-/** The field that is added to a request without a limit. OpenAI's newer models reject `max_tokens`, and many other servers know nothing else. */
+/** The field to add to a request without a limit. OpenAI's newer models reject `max_tokens`. Many other servers know only `max_tokens`. */
 const addedFields: Record<Format, (provider: ModelProvider) => string> = {
   chat: (provider) => (provider === "openai" ? "max_completion_tokens" : "max_tokens"),
   responses: () => "max_output_tokens",

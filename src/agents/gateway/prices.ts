@@ -13,7 +13,7 @@ export type ModelAccess = {
   /** null: the server needs none. */
   key: string | null;
   prices: Prices;
-  /** The private addresses that the operator allows, if an organization set the base URL; null if the operator did. */
+  /** The private addresses that the operator allows, if an organization set the base URL; null if the operator set it. */
   allow: readonly AllowRule[] | null;
 };
 
@@ -21,9 +21,8 @@ export type ModelAccess = {
 const anthropicCacheWrites = { fiveMinutes: 1.25, hour: 2 };
 
 /**
- * The cost of a call in USD, by the model that answered; null if unknown. Configured prices take precedence, for the
- * model that answered or the one requested.
- * Input counts as at least what was read from and written to the cache.
+ * The cost of a call in USD; null if unknown. It depends on the model that answered. Configured prices take precedence, whether for the model that
+ * answered or for the requested one. Input counts as at least what was read from and written to the cache.
  */
 export function priceOf(usage: Usage, answeringModel: string | null, access: ModelAccess): number | null {
   const { cached, cacheWritten, output } = usage;
@@ -88,7 +87,10 @@ export function maxPriceOf(input: number, output: number, access: ModelAccess): 
 export const hasPrice = (access: ModelAccess): boolean =>
   priceOf({ ...noTokens, input: 1, output: 1 }, null, access) !== null;
 
-/** How many output tokens an amount of USD pays for; infinite, with its sign, if they are free or their price is unknown. */
+/**
+ * How many output tokens can be bought for an amount of USD. If they are free or their price is unknown, the number is infinite, with the sign of the
+ * amount.
+ */
 export function affordableOutput(usd: number, access: ModelAccess): number {
   const sampleTokens = 1000;
   const sampleUsd = priceOf({ ...noTokens, output: sampleTokens }, null, access);
@@ -97,8 +99,8 @@ export function affordableOutput(usd: number, access: ModelAccess): number {
 }
 
 /**
- * A compatible server has known prices only if it is a known provider's. Model names prove nothing, because anyone can
- * serve a llama3.
+ * The provider whose prices apply. For a compatible server, this is only a known provider with the server's base URL. The name of a model proves
+ * nothing, because anyone can serve a llama3.
  */
 function findPricedProvider({ provider, baseUrl }: ModelAccess) {
   if (provider === "openai-compatible") return loadPrices().findProvider({ providerApiUrl: baseUrl });

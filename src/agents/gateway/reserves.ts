@@ -10,20 +10,20 @@ export type Reserve = { tokens: number; usd: number };
 export type SharedBudget = {
   /** Its name in `limit` events. */
   limit: string;
-  /** Its limit, and what calls that ended have cost, in USD; null: there is no limit. `owner`: whose it is, in words. */
+  /** Its limit, and the cost of all calls that have ended, in USD; null: there is no limit. `owner`: who has this budget, in words. */
   read(): { owner: string; maxUsd: number; spentUsd: number } | null;
   /** Counts the cost of a call that ended, in USD. */
   count(usd: number): void;
   reserves: Reserves;
 };
 
-/** What a call needs: its input tokens at most, and the output tokens that it asks for, of all answers together. */
+/** What a call needs: the most input tokens that it can have, and the output tokens that it asks for, in all answers together. */
 export type Need = { input: number; output: number };
 
-/** What is left of a limit for further calls, and whether calls in progress hold a part of the rest. */
+/** What is left of a limit for further calls, and whether calls in progress hold a part of it. */
 type Remainder = { left: number; isHeld: boolean; inputCost: number; affordableOutput(amount: number): number };
 
-/** Output tokens that a call gets in any case if no other is in progress: fewer are of no use to an agent. */
+/** Output tokens that a call gets in any case if no other call is in progress. Fewer tokens are of no use to an agent. */
 const minOutput = 1_000;
 /** Output tokens with which a call starts at once, even if it asks for more. */
 const sufficientOutput = 8_192;
@@ -38,7 +38,7 @@ export function hold(reserves: Reserves, { tokens, usd }: Reserve): () => void {
   reserves.usd += usd;
   return () => {
     reserves.calls--;
-    // Sums of fractions would leave a rest.
+    // Adding and subtracting fractions would leave a remainder.
     reserves.tokens = reserves.calls === 0 ? 0 : reserves.tokens - tokens;
     reserves.usd = reserves.calls === 0 ? 0 : reserves.usd - usd;
     reserves.freed.resolve();
@@ -47,8 +47,8 @@ export function hold(reserves: Reserves, { tokens, usd }: Reserve): () => void {
 }
 
 /**
- * The output tokens that a call may have within what is left of each limit; null if it must wait until calls in progress have ended. If no
- * other call is in progress, it gets all that is left, and at least `minOutput`: only such a call can exceed a limit, by its input and `minOutput`.
+ * The output tokens that a call may have within what is left of each limit; null if it must wait until calls in progress have ended. A call alone in
+ * progress gets all that is left, and at least `minOutput`. Only such a call can exceed a limit: by its input and `minOutput`.
  */
 export function grantOutput(need: Need, remainders: Remainder[]): number | null {
   let output = Number.POSITIVE_INFINITY;

@@ -47,7 +47,7 @@ function settleAnswer(
   const name = summary.model ?? model.name;
   const finalUsage = isComplete ? usage : null;
   const costUsd = finalUsage && priceOf(finalUsage, summary.model, model);
-  // What names no model, such as a web page, cost nothing, unless it was cut before it could name one.
+  // A response that names no model, such as a web page, cost nothing, unless it was cut before it could name one.
   const isFromModel = summary.model !== null || cutReason !== null;
   const estimate = finalUsage === null && isFromModel ? toEstimate(summary, likelyInput, model) : null;
   const { input: inputTokens = 0, output: outputTokens = 0, cached: cachedTokens, reasoning } = usage ?? {};
@@ -103,7 +103,7 @@ function toEstimate(summary: ResponseSummary, likelyInput: number, model: ModelA
   return { inputTokens: usage.input, outputTokens: usage.output, costUsd: priceOf(usage, summary.model, model) };
 }
 
-/** What a call has probably used whose response did not say so, or was cut before it did. Never less than it has reported. */
+/** What a call has probably used if its response did not say so, or was cut before it did. It is never less than what the response reported. */
 function estimateUsage({ usage, chars }: ResponseSummary, likelyInput: number): Usage {
   const none = { cached: 0, cacheWritten: 0, cacheWrittenForHour: 0, reasoning: 0, output: 0 };
   const reported = usage ?? { ...none, input: likelyInput };
@@ -127,6 +127,6 @@ function countFailure(
   if (account.failures >= account.maxFailures) endRun(account, account.lastFailure);
 }
 
-/** Google returns 400 where others return 401. */
+/** Whether a response rejects the key. Google returns 400 where others return 401. */
 const rejectsKey = ({ provider }: ModelAccess, status: number, detail: string): boolean =>
   status === 401 || status === 403 || (provider === "google" && status === 400 && /api key/i.test(detail));

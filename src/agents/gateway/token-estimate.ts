@@ -2,12 +2,15 @@ import type { ModelRequest } from "./wire.ts";
 
 /** The most tokens that providers bill for an image. */
 const imageTokens = 5_000;
-/** Levels of a request in which images are looked for. */
+/** Number of levels of a request that are searched for images. */
 const maxDepth = 32;
 /** Bytes of text per token in ordinary text. */
 const bytesPerToken = 4;
 
-/** The most input tokens that a request can have: a token stands for at least one byte of text. An image counts as `imageTokens`, whatever its size. */
+/**
+ * The most input tokens that a request can have, because each token stands for at least one byte of text. An image counts as `imageTokens`, whatever
+ * its size.
+ */
 export const maxInputTokens = (request: ModelRequest, bytes: number): number => {
   const images = sizeOfImages(request.body);
   return Math.max(0, bytes - images.bytes) + images.count * imageTokens;
@@ -25,8 +28,8 @@ export const likelyOutputTokens = (chars: number): number => Math.ceil(chars / b
 const none = { count: 0, bytes: 0 };
 
 /**
- * How many images a part of a request contains, and how many bytes they have. Images with fewer bytes than `imageTokens`
- * count as text. `isImage`: if `value` is a string, it is the data of an image.
+ * How many images a part of a request contains, and how many bytes they have. Images with fewer bytes than `imageTokens` count as text. `isImage`: if
+ * `value` is a string, it is the data of an image.
  */
 function sizeOfImages(value: unknown, isImage = false, depth = 0): { count: number; bytes: number } {
   if (typeof value === "string") {

@@ -32,10 +32,7 @@ export function findEndpoint(provider: ModelProvider, url: URL) {
 /** Fields that change the price of a call, or let it go on after its response. */
 const unaccountableField = /^(service_?tier|speed|background)$/i;
 
-/**
- * The request as it is forwarded, without fields that would make its cost unknown. Streamed chat completions are made to report their
- * usage.
- */
+/** The request as it is forwarded, without fields that would make its cost unknown. Streamed chat completions are told to report their usage. */
 export function toModelRequest(
   { format, path, model }: NonNullable<ReturnType<typeof findEndpoint>>,
   requestBody: Record<string, unknown>,
@@ -73,8 +70,8 @@ const searchTools: Record<Format, (tool: Record<string, unknown>) => boolean> = 
 const providerToolFields = ["web_search_options", "plugins", "mcp_servers", "container"];
 
 /**
- * The provider-side tools that a request uses (web search, code execution), which would bypass the run's network rules.
- * `allowsWebSearch`: whether the prompt turned web search on. null: none.
+ * The tools of a request that run at the provider, such as web search or code execution; null: none. They would bypass the run's network rules.
+ * `allowsWebSearch`: whether the prompt turned web search on.
  */
 export function findProviderTool({ format, body }: ModelRequest, allowsWebSearch: boolean): string | null {
   const isAllowed = (tool: Record<string, unknown>) => allowsWebSearch && searchTools[format](tool);
@@ -113,7 +110,7 @@ export type Usage = {
   reasoning: number;
 };
 
-/** What a response reported. The `usage` of an incomplete one is what it had reported so far; `chars`: the length of what the model wrote. */
+/** What a response reported. `usage`: for an incomplete response, the usage reported so far. `chars`: the length of what the model wrote. */
 export type ResponseSummary = {
   model: string | null;
   usage: Usage | null;
@@ -216,12 +213,12 @@ const readerByFormat: Record<Format, (event: Fields, summary: ResponseSummary) =
   },
 };
 
-/** Usage of a chat completion. Compatible servers differ in where they report input from their cache. */
+/** Usage of a chat completion. Compatible servers report input from their cache in different places. */
 function toChatUsage(usage: Fields): Usage | null {
   const details = object(usage.prompt_tokens_details);
   const reasoning = object(usage.completion_tokens_details).reasoning_tokens;
   const [input, output] = [toCount(usage.prompt_tokens), toCount(usage.completion_tokens)];
-  // xAI and others leave reasoning out of the output, but not out of the total.
+  // xAI and others count reasoning in the total, but not in the output.
   const isApart = toCount(reasoning) > 0 && toCount(usage.total_tokens) === input + output + toCount(reasoning);
   return toUsage({
     input,
@@ -240,7 +237,7 @@ function toChatUsage(usage: Fields): Usage | null {
 
 const largest = (...counts: unknown[]): number => Math.max(...counts.map(toCount));
 
-/** Number of characters in the texts of a value, down to a level that no answer of a model reaches. */
+/** Number of characters in all texts of a value, down to a depth that no answer of a model reaches. */
 function charsIn(value: unknown, levels = 32): number {
   if (typeof value === "string") return value.length;
   if (value === null || typeof value !== "object" || levels === 0) return 0;
@@ -257,7 +254,7 @@ function setError(value: unknown, summary: ResponseSummary): void {
   summary.error ??= String(message ?? type ?? (typeof value === "string" ? value : "unknown error"));
 }
 
-/** null if a count isn't a non-negative integer. If more input was cached than there was, the provider counts cached input separately. */
+/** null if a count isn't a non-negative integer. If more input was cached than there was input, the provider counts cached input separately. */
 function toUsage(counts: Partial<Record<keyof Usage, unknown>>): Usage | null {
   const [input, cached, cacheWritten] = [toCount(counts.input), toCount(counts.cached), toCount(counts.cacheWritten)];
   const usage = {

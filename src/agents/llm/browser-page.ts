@@ -24,7 +24,7 @@ export class BrowserLost extends Error {
 /** Timeouts for one message to the browser, and for an action with all of its waits. */
 const messageMs = 15_000;
 const actionMs = 60_000;
-/** A page is settled after this long without pending requests, but we wait at most `settleMs`. */
+/** A page is settled after this long without pending requests. The wait for that takes at most `settleMs`. */
 const quietMs = 400;
 const settleMs = 4_000;
 
@@ -88,8 +88,8 @@ export function createBrowserDriver({ urlMap, signal, ...options }: BrowserDrive
 }
 
 /**
- * Starts a browser. `isMapped`: whether the urlMap maps a URL, if there is one. `closed` resolves and `loss` rejects with BrowserLost when it has
- * exited, for whatever reason.
+ * Starts a browser. `isMapped`: whether the urlMap maps a URL, if there is one. When the browser has exited for whatever reason, `closed` resolves
+ * and `loss` rejects with BrowserLost.
  */
 async function startBrowser(
   { openProxy, ...options }: Omit<BrowserDriverOptions, "urlMap">,

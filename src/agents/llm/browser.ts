@@ -19,9 +19,9 @@ const loadMs = 15_000;
 const elementMs = 8_000;
 const maxImageBytes = 512 * 1024;
 const maxScreenshots = 20;
-/** Quality of a screenshot in percent, and of one that would be too large. */
+/** Quality of a screenshot in percent. The reduced quality is for a screenshot that would be too large. */
 const screenshotQuality = { usual: 80, reduced: 20 };
-/** A page that goes on from one URL to the next may navigate during several snapshots in a row. */
+/** A page that redirects several times in a row may navigate during several snapshots. */
 const maxSnapshotRetries = 3;
 
 type BrowserResources = AgentResources & { browser: Extract<AgentResources["browser"], { program: string }> };
@@ -122,7 +122,7 @@ const actions = {
   },
 };
 
-/** Performs one action and returns a snapshot of the page, from a character on. `work` returns a problem, or null. */
+/** Performs one action and returns a snapshot of the page, starting at a character. `work` returns a problem, or null. */
 async function performAction(
   browser: Browser,
   call: ToolCall,
@@ -181,7 +181,7 @@ async function elementOf({ tree }: Browser, ref: string | undefined): Promise<El
 
 const isWeb = (url: string) => /^https?:$/.test(URL.parse(url)?.protocol ?? "");
 const isErrorPage = (url: string) => url.startsWith("chrome-error:");
-/** Whether a page is neither on the web nor one that the browser itself shows, as in a `data:` URL. */
+/** Whether a page is neither on the web nor shown by the browser itself. An example is a `data:` URL. */
 const isForbidden = (url: string) => !isWeb(url) && url !== "about:blank" && !isErrorPage(url);
 const isTimeout = (error: unknown) => error instanceof Error && error.name === "TimeoutError";
 
@@ -219,7 +219,7 @@ async function findPageProblem(
   return status < 400 ? null : { message: `${navigation?.url} returned status ${status}` };
 }
 
-/** Opens a URL; null, or that only a part of the page loaded. Network errors are part of what happened to the page. */
+/** Opens a URL. Returns null, or a note that only a part of the page loaded. Network errors are part of what happened to the page. */
 async function openUrl(page: Page, url: string, settle: () => Promise<void>): Promise<string | null> {
   try {
     await page.goto(url, { waitUntil: "domcontentloaded", timeout: loadMs });
@@ -235,7 +235,7 @@ async function openUrl(page: Page, url: string, settle: () => Promise<void>): Pr
   return null;
 }
 
-/** A part of the page's text from a character on. `tree`: the whole page, with its references. */
+/** A part of the page's text, starting at a character. `tree`: the whole page, with its references. */
 async function takeSnapshot(page: Page, from: number) {
   const url = page.url();
   const title = (await page.title()).slice(0, 200);

@@ -11,7 +11,7 @@ const charsOf = (messages: LanguageModelV4Message[]) => messages.reduce((sum, { 
 export function removeOldResults(messages: LanguageModelV4Message[], maxChars: number): void {
   let chars = charsOf(messages);
   if (chars <= maxChars) return;
-  // Removes more than needed, so that the provider's cache of the start stays valid for several steps.
+  // It removes more than needed. The beginning then stays the same for several steps, and so does the provider's cache of it.
   for (const { role, content } of messages) {
     if (role !== "tool") continue;
     for (const part of content) {

@@ -22,7 +22,7 @@ import { workspaceTools } from "./workspace.ts";
 
 /** Consecutive turns without a tool call after which the run ends. */
 const maxIdleTurns = 3;
-/** Consecutive failures that end the run. The gateway ends it earlier, unless the failure is on our side. */
+/** Number of consecutive failures that ends the run. Failures of the provider end it earlier, in the gateway. */
 const maxFailures = 8;
 /** Names of limits in messages to the model. */
 const limitNames: Record<string, string> = {
@@ -132,7 +132,7 @@ async function runSession(
   const shortage = toShortage(meter.read());
   if (shortage) report(shortage);
   if (sandbox && progress.hasWritten) await reportWorkspaceDiff(session, openWorkspaceDiff(session, sandbox));
-  // Success checks may have secrets, so nothing that the agent started may still run.
+  // Success checks may have secrets, so everything that the agent started must have ended before.
   await mcp?.[Symbol.asyncDispose]();
   report({ type: "end", ...(await decideEnding(ending, session)) });
 }
@@ -177,7 +177,7 @@ type Conversation = {
   modelId: string;
   toolbox: Toolbox;
   system: LanguageModelV4Message;
-  /** All others, to which each step adds. */
+  /** All other messages. Each step adds some. */
   messages: LanguageModelV4Message[];
   progress: Progress;
 };

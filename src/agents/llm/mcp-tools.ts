@@ -24,7 +24,7 @@ const resultChars = 20_000;
 const stderrChars = 2_000;
 /** `Response` refuses a body with these. */
 const statusesWithoutBody = [204, 205, 304];
-/** Providers allow no longer names of tools. */
+/** Providers don't allow longer names of tools. */
 const maxNameChars = 64;
 
 type McpToolOptions = {
@@ -80,7 +80,7 @@ export async function openMcpTools(options: McpToolOptions): Promise<McpTools> {
 
 type Tool = { name: string; description?: string | undefined; inputSchema: object };
 
-/** The tools of a server. The library's own method would also check results, but agents show a model what a server returns. */
+/** The tools of a server. The library's own method would also check results, but agents show a model whatever a server returns. */
 async function listTools(client: Client): Promise<Tool[]> {
   const tools: Tool[] = [];
   let cursor: string | undefined;

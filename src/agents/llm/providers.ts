@@ -7,8 +7,8 @@ import { nearLimitHeader } from "../gateway/wire.ts";
 const beforeResponses = /^gpt-(3\.5|4)(-|$)/;
 
 /**
- * A model, reached through the gateway with a session token. Loads the code of its provider only, because each takes as long to load as
- * an agent's own. `onNear` is called with each limit that a response reports as near.
+ * A model that is reached through the gateway with a session token. Loads only the code of its provider, because each provider's code takes as long
+ * to load as an agent's own. `onNear` is called with each limit that a response reports as near.
  */
 export async function toModel(
   { provider, name, socketPath, token }: AgentResources["model"],

@@ -24,7 +24,7 @@ export type StepEnd =
       kind: "failed";
       /** The ending of the session if it cannot go on because of this. */
       ending: CallEnding;
-      /** Undefined: that of the ending. */
+      /** Undefined: the code of the ending applies. */
       code: FailedCode | undefined;
       message: string;
       retryAfterMs: number | null;
@@ -46,8 +46,8 @@ type StepOptions = {
 };
 
 /**
- * Calls the model once, and if its response is complete, runs the tools that it calls, one after the other. Reports its thoughts and
- * messages. Throws what a tool throws, and the signal's reason.
+ * Calls the model once. If its response is complete, runs the tools that it calls, one after the other. Reports its thoughts and messages. Throws
+ * what a tool throws, and the signal's reason.
  */
 export async function takeStep(
   model: LanguageModelV4,
@@ -82,7 +82,7 @@ export async function takeStep(
   return { kind: "done", messages, calls: results.length };
 }
 
-/** Throws what the provider's client throws, and if the response is incomplete. */
+/** Throws what the provider's client throws. Also throws if the response is incomplete. */
 async function callModel(
   model: LanguageModelV4,
   prompt: LanguageModelV4Message[],
@@ -106,7 +106,7 @@ type Stop = "refused" | "output_limit";
 const stops: Record<string, Stop> = { "content-filter": "refused", length: "output_limit" };
 const incompleteReasons = new Set(["error", "interrupted", "other"]);
 
-/** The parts of a response in the order of their starts, and why it stopped early without calling a tool; null: it did not. */
+/** The parts of a response in the order in which they start. `stop`: why it stopped early without calling a tool; null: it did not. */
 type ModelResponse = { parts: ResponsePart[]; stop: Stop | null };
 
 /** Reads a response. `onText` gets each text when it ends. Throws if the response is incomplete. */
@@ -173,7 +173,7 @@ function toFailure(error: unknown): StepEnd {
   if (status === 402) return { kind: "over_budget", message };
   const { "retry-after-ms": retryMs, "retry-after": retrySeconds } = apiError?.responseHeaders ?? {};
   const ms = Number(retryMs ?? Number(retrySeconds) * 1000);
-  // Neither header, or a date.
+  // The response has neither header, or the header is a date.
   const retryAfterMs = Number.isFinite(ms) ? ms : null;
   const ending = (status === null ? "cut_answer" : endingOfCall(status, message)) as CallEnding;
   const isBusy = status !== null && status >= 400;

@@ -79,7 +79,7 @@ export async function createToolbox(
   };
 }
 
-/** The input of a call; if it is invalid, as the model sent it, with the reason. */
+/** The input of a call. If the input is invalid, it is returned as the model sent it, with the reason. */
 async function parseInput(json: string, spec?: ToolSpec): Promise<{ input: unknown; problem: string | null }> {
   const parsed = await safeParseJSON({ text: json.trim() || "{}" });
   if (!parsed.success) return { input: json, problem: `the input is not valid JSON: ${causeOf(parsed.error).message}` };

@@ -23,7 +23,7 @@ type RequestOptions = {
 };
 type RequestOutcome =
   | { ok: true; response: GuardedResponse; type: string | null }
-  /** `kind`: that of the GuardError. */
+  /** `kind`: the kind of the GuardError. */
   | { ok: false; kind: string; message: string };
 
 /** Why headers cannot be sent; null if they can. */
@@ -118,7 +118,7 @@ async function send(
   }
 }
 
-/** Reads a page, adds its sections to the pages read, and records its links. */
+/** Reads a page, adds its sections to the pages that were read, and records its links. */
 async function openPage(web: Web, url: string, call: ToolCall) {
   const outcome = await send(web, url, { headers: { accept: readerAccept } }, call);
   if (!outcome.ok) return { failure: { url, error: outcome.kind, message: outcome.message } };

@@ -42,12 +42,12 @@ function toWorkspacePath(path: string): string | null {
   return ["/workspace", ...parts].join("/");
 }
 
-/** Sets `$real` to what the path `$1` leads to, and rejects symbolic links that lead out of the workspace. */
+/** A script that first sets `$real` to the place that the path `$1` leads to. It rejects symbolic links that lead out of the workspace. */
 const withPathCheck = (script: string) => `real=$(realpath -m -- "$1") || exit 1
 case $real in /workspace|/workspace/*) ;; *) echo "a symbolic link points outside /workspace" >&2; exit 9;; esac
 ${script}`;
 
-/** Linux rejects arguments of 128 KiB or more, and ones with a null byte. */
+/** Linux rejects arguments of 128 KiB or more, and arguments with a null byte. */
 const maxCommandBytes = 120_000;
 
 function objectionToCommand(command: string): string | null {
@@ -118,7 +118,7 @@ export function workspaceTools(workspace: Workspace, openRelay: () => Promise<Re
   };
 }
 
-/** Runs a script on a path in the workspace, which is `$real` in it. `toOutput`: what the tool returns of what the script printed. */
+/** Runs a script on a path in the workspace, which it gets as `$real`. `toOutput`: turns what the script printed into the tool's output. */
 async function runOnPath(
   execution: Execution,
   { path, script, stdin = "" }: { path: string; script: string; stdin?: string },
