@@ -18,8 +18,8 @@ const maxDetail = 1_000;
 const unusableUsd = 0.25;
 
 /**
- * Notifies destinations of a run that ended, and of what follows from it, in the transaction that ends it. `failure` is null if it has a
- * report or was superseded.
+ * Notifies destinations of a run that ended and of everything that follows from it, in the transaction that ends the run. `failure`: null if the run
+ * has a report or was superseded.
  */
 export function announceEnd(ctx: Context, tx: Tx, runId: string, failure: Failure | null): void {
   const run = tx.select().from(runs).where(eq(runs.id, runId)).get();
@@ -68,7 +68,7 @@ function announceEvaluation(ctx: Context, tx: Tx, { orgId, promptId, evalRequest
     failed: countRuns("failed"),
     superseded: countRuns("superseded"),
   };
-  // The best end of a run is that of the evaluation.
+  // An evaluation ended as well as the best of its runs.
   const status = (["completed", "failed"] as const).find((each) => countByStatus[each] > 0) ?? "superseded";
   emitEvent(ctx, tx, orgId, "evaluation.completed", () => ({
     evaluation: {
@@ -82,7 +82,7 @@ function announceEvaluation(ctx: Context, tx: Tx, { orgId, promptId, evalRequest
     prompt: toPromptEvent(tx, promptId),
     reports: evaluationRuns.flatMap(({ report }) => (report ? [toReportEvent(ctx.baseUrl(), report)] : [])),
   }));
-  // Only `score.changed` follows from it, so the return above may leave it out.
+  // Only `score.changed` follows from this signal, so the return above may skip it.
   ctx.signals.evaluationEnded.emit({ tx, org: orgId as OrgId, promptId });
 }
 

@@ -35,7 +35,7 @@ import { createWaitWriter } from "./waiting.ts";
 /** What runs the agents of a service. */
 export type RunHost = {
   executor: Executor;
-  /** Private addresses that runs may reach. Read per run, because the service knows its port only once it listens. */
+  /** Private addresses that runs may reach. They are read for each run, because the service knows its port only once it listens. */
   allow: () => AllowRule[];
 };
 
@@ -43,8 +43,8 @@ export type RunHost = {
 type AttemptStart = { run: RunRow; agent: AgentDescription; lease: Lease; stop: AbortSignal };
 
 /**
- * Runs an agent once and stores its events as they arrive. Returns the version of the agent; null if it did not start. Throws a JobFailure;
- * the events until then are stored.
+ * Runs an agent once and stores its events as they arrive. Returns the version of the agent; null if it did not start. Throws a JobFailure; the
+ * events that arrived before it are stored.
  */
 export async function runAgent(ctx: Context, host: RunHost, start: AttemptStart): Promise<string | null> {
   const { run, stop } = start;
@@ -56,7 +56,7 @@ export async function runAgent(ctx: Context, host: RunHost, start: AttemptStart)
   try {
     attempt.site = readArchiveOf(ctx, run, run.task.site?.archiveId);
     if (start.agent.kind === "model") model = await openModel(ctx, attempt);
-    // A model's session gives access to the site too.
+    // A site needs access of its own only without a model: a model's session gives access to it too.
     else if (attempt.site) siteAccess = gatewayOf(ctx).openFiles({ site: attempt.site });
     if (siteAccess) writer.hide([siteAccess.token]);
     const filesToken = model?.grant.token ?? siteAccess?.token ?? null;
@@ -78,12 +78,12 @@ export async function runAgent(ctx: Context, host: RunHost, start: AttemptStart)
   }
 }
 
-/** Why an attempt failed: of the errors that ended it, the one that says most. */
+/** Why an attempt failed. If several errors ended it, this is the most telling one. */
 function findReason({ ended }: Attempt, model: OpenModel | null, error: unknown): unknown {
   const reason: unknown = ended.signal.aborted ? ended.signal.reason : error;
   const isOutOfTime =
     reason instanceof AgentFailure && (reason.code === "server_time_limit" || reason.code === "server_idle_limit");
-  // An agent that waits for a failing model reaches its time limits, but more time would not help. For a slow model, it would.
+  // An agent that waits for a failing model reaches its time limits, but more time would not help it. It would only help with a slow model.
   const modelFailure = isOutOfTime ? model?.session.lastFailure() : null;
   return modelFailure && modelFailure.code !== "model_answer_incomplete" ? modelFailure : reason;
 }
@@ -92,7 +92,7 @@ function findReason({ ended }: Attempt, model: OpenModel | null, error: unknown)
 async function recordFailure(ctx: Context, attempt: Attempt, reason: unknown): Promise<JobFailure> {
   const { writer } = attempt;
   const { failure, retry, retryAfterMs, cause } = toJobFailure(ctx, attempt, reason);
-  // Keep the events so far, unless storing them is what failed.
+  // The events so far are kept, unless storing them is what failed.
   if (attempt.isStored) {
     const ending = reason instanceof AgentFailure ? (reason.options.ending ?? null) : null;
     const { code = "internal_error", cause: failureCause, detail } = failure;
@@ -118,7 +118,7 @@ function openAttempt(ctx: Context, { run, agent, lease, stop }: AttemptStart) {
   const mayWrite = () => isLeaseHeld(ctx, lease);
   const task = toTask(ctx, run, agent);
   const edits = editsOf(task);
-  /** Aborts with what fails the run. */
+  /** Aborts with the error that fails the run. */
   const ended = new AbortController();
   const onError = (error: unknown) => {
     attempt.isStored = false;
@@ -157,7 +157,7 @@ function openAttempt(ctx: Context, { run, agent, lease, stop }: AttemptStart) {
 function record(ctx: Context, attempt: Attempt, event: AgentEvent, source: EventSource): void {
   const { session, writer, runLimits, editCounts, mayWrite } = attempt;
   const stored = storeArtifact(ctx.db, session, event, { mayWrite, ...writer });
-  // Its artifact is all that it has.
+  // This event has nothing but its artifact.
   if (event.type === "milestone" && event.name === "agent_output") return;
   writer.append(stored, source);
   countEvent(runLimits, event, source);
@@ -177,7 +177,7 @@ function readArchiveOf(ctx: Context, { orgId }: RunRow, archiveId: string | unde
 
 type OpenModel = Awaited<ReturnType<typeof openModel>>;
 
-/** Opens the model of a run and reads its archives. Throws a JobFailure if one is gone, or if the model cannot be called. */
+/** Opens the model of a run and reads its archives. Throws a JobFailure if an archive is gone, or if the model cannot be called. */
 async function openModel(ctx: Context, attempt: Attempt) {
   const { run, task } = attempt;
   const { archive, skills } = task.workspace ?? {};
@@ -216,7 +216,7 @@ async function openModel(ctx: Context, attempt: Attempt) {
   }
 }
 
-/** The model of a run, and the token by which an agent on another machine gets its files; null: there is none. */
+/** The model of a run, and the token with which an agent on another machine gets its files; null: there is none. */
 type ModelAndFiles = { model: OpenModel | null; filesToken: string | null };
 
 /** Stores what an agent does until it ends or reaches a limit. Returns its version; null if it did not start. */
@@ -243,7 +243,7 @@ async function followAgent(
       storeWait(null);
       startClocks(runLimits);
     },
-    // Cleaning up takes time that does not count as the agent's.
+    // The time for cleaning up does not count as the agent's.
     onEnd: () => stopClocks(runLimits),
   };
   try {
@@ -258,13 +258,13 @@ async function followAgent(
   } finally {
     stopClocks(runLimits);
     const closed = model?.session.close();
-    // A cancelled run makes room for the next one immediately; the cost of its last call is counted when known.
+    // A cancelled run makes room for the next one immediately. The cost of its last call is counted once it is known.
     if (!stop.aborted || isLeaseHeld(ctx, lease)) await closed;
   }
   return version;
 }
 
-/** The agent with its task and all that it needs. */
+/** The order for an agent: its task and everything that it needs. */
 const toOrder = (
   { run, lease, task, checkSecrets, site }: Attempt,
   { model, filesToken }: ModelAndFiles,
@@ -284,17 +284,17 @@ const toOrder = (
   filesToken,
 });
 
-/** How long a run waits before it looks again whether active runs have left enough of a budget. */
+/** How long a run waits before it checks again whether active runs have left enough of a budget. */
 const budgetPauseMs = 5_000;
 
-/** A budget is spent, or active runs have reserved the rest, so that it waits for them. */
+/** The failure if a budget is spent. If active runs have only reserved the rest of it, the run waits for them. */
 function toBudgetFailure(ctx: Context, { orgId, promptId }: RunRow): JobFailure {
   const objection = budgetObjection(ctx, orgId, promptId);
   const detail = objection ?? "The rest of the monthly budget is reserved for other runs.";
   return new JobFailure(toFailure("month_budget_spent", detail), objection === null ? "wait" : "never", budgetPauseMs);
 }
 
-/** What the agent of a run gets to do, within its limits. */
+/** The task of an agent for a run, within the limits of the run. */
 function toTask(ctx: Context, run: RunRow, { memoryBytes = 0 }: AgentDescription): Task {
   const { task, urlMap } = run;
   const limits = decideLimits(task.limits, ctx.config);
@@ -319,7 +319,7 @@ function toTask(ctx: Context, run: RunRow, { memoryBytes = 0 }: AgentDescription
   };
 }
 
-/** Infrastructure faults use no attempt; a crash of the agent does. If the ending is known, its rule decides. */
+/** Infrastructure faults use no attempt, but a crash of the agent uses one. If the ending is known, its rule decides. */
 function toJobFailure(ctx: Context, { run, runLimits }: Attempt, error: unknown): JobFailure {
   if (error instanceof JobFailure) return error;
   if (error instanceof AgentFailure) {
@@ -334,14 +334,14 @@ function toJobFailure(ctx: Context, { run, runLimits }: Attempt, error: unknown)
   return new JobFailure(toFailure("agent_crashed", detail, run.agent), "attempt");
 }
 
-/** The agent or the model of a run, if its failure is about that. */
+/** The agent or the model of a run, if its failure is about one of them. */
 function subjectOf({ agent, model }: RunRow, { code }: Failure): string | null {
   const { subject } = ruleOf(code);
   if (subject === agentSubject) return agent;
   return subject === modelSubject ? model : null;
 }
 
-/** Time for an agent to stop after an abort; after that it is abandoned. */
+/** How long an agent may take to stop after an abort. Then it is abandoned. */
 const stopGraceMs = 5_000;
 
 /** The events of an agent. An abort ends the stream, even if the agent ignores the signal. */

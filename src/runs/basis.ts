@@ -8,7 +8,7 @@ import type { RunRow } from "./run-row.ts";
 
 const basisState = sql<"kept" | "changed">`json_extract(${sessionEvents.data}, '$.detail.basis')`;
 
-/** What a session found of the text that its task rests on; null: it rests on none, or the page was not read. */
+/** Whether a session still found the text that its task is based on. null: the task is based on no text, or the page was not read. */
 function findBasisState({ db }: Context, { orgId, runId, attempt }: SessionId): "kept" | "changed" | null {
   const ofSession = and(
     eq(sessionEvents.orgId, orgId),
@@ -22,8 +22,8 @@ function findBasisState({ db }: Context, { orgId, runId, attempt }: SessionId): 
 }
 
 /**
- * Writes to a prompt whether the text of the docs that it rests on has changed, as a run of the live docs found. Returns what to do in the
- * transaction that completes the run. A prompt keeps the first run that found it changed, until a run finds the text again.
+ * Records in a prompt whether the text of the docs that it is based on has changed, as a run of the live docs found. Returns the work for the
+ * transaction that completes the run. A prompt keeps the first run that found the text changed, until a run finds the text again.
  */
 export function basisUpdateOf(
   ctx: Context,

@@ -24,7 +24,7 @@ export type MonthBudget = { id: string; maxUsd: number } & (
   | { of: "tag"; tag: string; name: string }
 );
 
-/** The month so far of a budget. `freeUsd`: neither spent nor reserved. */
+/** The current month of a budget. `freeUsd`: the amount that is neither spent nor reserved. */
 type BudgetState = { spentUsd: number; reservedUsd: number; reservedRuns: number; freeUsd: number };
 
 const orgBudget = statement((db) =>
@@ -65,7 +65,7 @@ export const listOtherBudgets = (ctx: Context, org: string): MonthBudget[] =>
         : { id, of: "prompt", promptId, name: title ?? promptId, maxUsd },
     );
 
-/** The budgets that the runs of a prompt must keep; null: what belongs to no prompt. */
+/** The budgets that the runs of a prompt must keep. `promptId` null: only the budget of the organization applies. */
 export function budgetsOfPrompt(ctx: Context, org: string, promptId: string | null): MonthBudget[] {
   const ofOrg = findOrgBudget(ctx, org);
   const others = promptId === null ? [] : otherBudgetsOfPrompt(ctx, org, promptId);
@@ -90,7 +90,7 @@ const hasPromptTag = ({ db }: Context, org: string, promptId: string, tag: strin
 /** The current month of an organization. */
 export const currentMonthOf = (ctx: Context, org: string): Month => monthAt(timeZoneOf(ctx.db, org), ctx.now());
 
-/** What a budget's month has cost so far. */
+/** What has been spent and reserved of a budget in its month so far. */
 export function stateOf(ctx: Context, org: string, budget: MonthBudget, month = currentMonthOf(ctx, org)): BudgetState {
   const promptIds = idsOf(ctx, org, budget);
   const spentUsd = spentUsdOf(ctx, org, budget, month);
@@ -99,7 +99,7 @@ export function stateOf(ctx: Context, org: string, budget: MonthBudget, month = 
   return { spentUsd, reservedUsd, reservedRuns, freeUsd: budget.maxUsd - spentUsd - reservedUsd };
 }
 
-/** What a month has cost of a budget, in USD. */
+/** What has been spent of a budget in a month, in USD. */
 export function spentUsdOf(ctx: Context, org: string, budget: MonthBudget, month: Month): number {
   const promptIds = idsOf(ctx, org, budget);
   return promptIds === null ? spentWithin(ctx, org, month).usd : spentOnPrompts(ctx, org, promptIds, month);
@@ -116,7 +116,7 @@ function idsOf({ db }: Context, org: string, budget: MonthBudget): string[] | nu
   return taggedPrompts.all().map(({ id }) => id);
 }
 
-/** What runs of prompts cost in a month. Prompt by prompt, so that each is a range of the primary key. */
+/** What runs of prompts cost in a month. Each prompt is read separately, because its rows are a range of the primary key. */
 function spentOnPrompts({ db }: Context, org: string, promptIds: string[], month: Month): number {
   const spans = periodSpansOf(month);
   let usd = 0;
@@ -131,7 +131,7 @@ function spentOnPrompts({ db }: Context, org: string, promptIds: string[], month
   return usd;
 }
 
-/** The error message if a budget of a prompt, or of the organization, is spent; null if all have some left. */
+/** The error message if a budget of a prompt, or of the organization, is spent; null: all budgets have something left. */
 export function budgetObjection(ctx: Context, org: string, promptId: string | null): string | null {
   const spentBudget = budgetsOfPrompt(ctx, org, promptId)
     .map((budget) => ({ budget, ...stateOf(ctx, org, budget) }))
@@ -150,26 +150,28 @@ export function budgetObjection(ctx: Context, org: string, promptId: string | nu
   return `${capitalize(ownerOf(budget))} has spent $${spentUsd.toFixed(2)} of its monthly budget of $${budget.maxUsd}. Raise the budget with ${raiseCommand}, or wait until ${until}.`;
 }
 
-/** Whose budget it is, in words. */
+/** The owner of a budget, in words. */
 export const ownerOf = (budget: MonthBudget): string =>
   budget.of === "organization" ? "the organization" : `the ${budget.of} ${JSON.stringify(budget.name)}`;
 
-/** Throws conflict if a budget of the prompt is spent, because the run would only fail; `promptId` null: that of the organization. */
+/**
+ * Throws conflict if a budget of the prompt is spent, because the run would only fail. `promptId` null: only the budget of the organization counts.
+ */
 export function checkBudget(ctx: Context, org: string, promptId: string | null): void {
   const problem = budgetObjection(ctx, org, promptId);
   if (problem !== null) throw conflict(problem);
 }
 
-/** The limits of an organization, reduced while active runs reserve the rest of its monthly budget. */
+/** The limits of an organization. They are lower while active runs reserve the rest of its monthly budget. */
 export function limitsWithinBudget(ctx: Context, org: string, limits: OrgLimits): OrgLimits {
   const budget = findOrgBudget(ctx, org);
   if (budget === null) return limits;
   const { freeUsd, reservedRuns, spentUsd } = stateOf(ctx, org, budget);
-  // Its runs fail at once, so they need not wait.
+  // Its runs fail at once, so there is no need to wait.
   if (spentUsd >= budget.maxUsd) return limits;
   const maxUsdPerRun = lowerLimit(ctx.config.modelLimits.costUsd, maxUsdARunOf(ctx, org));
   const additionalRuns = maxUsdPerRun === null ? 0 : Math.max(0, Math.floor(freeUsd / (maxUsdPerRun + judgeUsd)));
-  // If none is active, one run may spend what is left.
+  // If no run is active, one run may spend what is left.
   const atOnce = Math.max(1, reservedRuns + additionalRuns);
   return { ...limits, atOnce: limits.atOnce === null ? atOnce : Math.min(limits.atOnce, atOnce) };
 }

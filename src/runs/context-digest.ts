@@ -7,7 +7,7 @@ import { type RunTask, sessionEvents } from "../db/tables/runs.ts";
 import type { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import { type SessionId, toSessionEvent } from "../reports/session-events.ts";
 
-/** What a setup refers to by ID or name. null: none, or unknown. */
+/** The contents to which a setup refers by ID or name. null: none, or unknown. */
 type ResolvedContents = {
   /** SHA-256 of the archive. */
   archiveDigest: string | null;
@@ -18,8 +18,8 @@ type ResolvedContents = {
 };
 
 /**
- * Digest of everything that an agent finds in its workspace when it starts, and of its options, so that only runs with the same context are
- * compared. Values of variables are excluded. null: an empty workspace and no options.
+ * The digest of everything that an agent finds in its workspace when it starts, and of its options. Only runs with the same digest are compared. The
+ * values of variables are excluded. null: an empty workspace and no options.
  */
 function digestOf(
   setup: WorkspaceSetup | undefined,
@@ -60,7 +60,7 @@ const preparedWorkspace = statement((db) =>
     .limit(literal(1)),
 );
 
-/** The digest of what the agent of a finished session found in its workspace when it started; null: nothing. */
+/** The digest of what the agent of a finished session found in its workspace when it started. null: it found nothing. */
 export function contextDigestOf(
   ctx: Context,
   { orgId, runId, attempt }: SessionId,

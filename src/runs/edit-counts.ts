@@ -14,7 +14,7 @@ export const openEditCounts = (edits: CompiledEdits): EditCounts => ({
   },
 });
 
-/** Counts a request. For a replacement, `requests` are the responses with a page, and `applied` those in which its text occurred. */
+/** Counts a request. For a replacement, `requests` counts the responses with a page, and `applied` counts those in which its text occurred. */
 export function countEdits({ edits, detail }: EditCounts, event: AgentEvent): void {
   if (event.type !== "http" || event.status === null) return;
   const { edit, status, answeredBy = event.url } = event;
@@ -29,7 +29,7 @@ export function countEdits({ edits, detail }: EditCounts, event: AgentEvent): vo
   }
 }
 
-/** What became of the edits, for the session. */
+/** The counts of the edits as an event of the session. */
 export const toEditsEvent = ({ detail }: EditCounts): Milestone<"docs_edited"> => ({
   type: "milestone",
   name: "docs_edited",

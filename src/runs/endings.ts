@@ -12,15 +12,15 @@ import { announceEnd } from "./announcements.ts";
 import { getRunRow, type RunRow } from "./run-row.ts";
 import { costOfAttempt } from "./usage.ts";
 
-/** Stops what is still running of ended runs. Call it once their end is on disk. */
+/** Stops everything of ended runs that still runs. Call it once their end is on disk. */
 export function stopEndedRuns(ctx: Context, runIds: string[]): void {
   ctx.signals.jobCancelled.emit();
   ctx.signals.runsEnded.emit(runIds);
 }
 
 /**
- * Cancels an unfinished run, which becomes failed; `requester` is named in its failure reason. A session in progress stops within a second.
- * Throws not_found, and conflict for an ended run.
+ * Cancels an unfinished run, which becomes failed. `requester` is named in its failure reason. A session in progress stops within a second. Throws
+ * not_found, and conflict for an ended run.
  */
 export async function cancelRun(ctx: Context, org: OrgId, id: string, requester: string): Promise<void> {
   const runId = await ctx.commit((tx) => {
@@ -34,7 +34,7 @@ export async function cancelRun(ctx: Context, org: OrgId, id: string, requester:
   stopEndedRuns(ctx, [runId]);
 }
 
-/** Cancels several runs, except those that have ended in the meantime. Throws like `cancelRun` otherwise. */
+/** Cancels several runs. Runs that have ended in the meantime are ignored. Otherwise throws like `cancelRun`. */
 export async function cancelRuns(ctx: Context, org: OrgId, ids: string[], requester: string): Promise<void> {
   for (const id of ids)
     await cancelRun(ctx, org, id, requester).catch((error) => {
@@ -43,7 +43,7 @@ export async function cancelRuns(ctx: Context, org: OrgId, ids: string[], reques
 }
 
 /**
- * Supersedes the unfinished runs of a prompt that have the same edits and replace the same hosts by their urlMap. `successor`: the ID of the run that
+ * Supersedes the unfinished runs of a prompt that have the same edits and whose urlMap replaces the same hosts. `successor`: the ID of the run that
  * supersedes them. Returns their IDs; pass them to `stopEndedRuns` after the commit.
  */
 export function supersedeRuns(
@@ -68,7 +68,7 @@ export function supersedeRuns(
   return ids;
 }
 
-/** Cancels unfinished runs that were deleted, of which nobody is notified. Pass the IDs to `stopEndedRuns` after the commit. */
+/** Cancels unfinished runs that were deleted, without notifying anyone. Pass the IDs to `stopEndedRuns` after the commit. */
 export function cancelDeletedRuns(ctx: Context, tx: Tx, runIds: string[], requester: string): void {
   const columns = toFailureColumns(toFailure("cancelled", `by ${requester}`));
   for (const id of runIds) closeRun(ctx, tx, id, columns, "failed");

@@ -18,12 +18,12 @@ import { budgetOfRun } from "./spending.ts";
 
 /** Number of recent runs that an estimate uses. */
 const maxRuns = 20;
-/** Number of runs that are read for it, of which some may have used another model. */
+/** How many runs are read for it. Some of them may have used another model. */
 const maxRunsRead = 100;
 
 /**
- * Estimates duration and cost of a run from earlier runs with the same agent and model, else from its limits. `choice`: in place of the
- * prompt's agent and model. Throws not_found, and bad_request for a choice that cannot be used.
+ * Estimates duration and cost of a run from earlier runs with the same agent and model, else from its limits. `choice`: the agent and model to use in
+ * place of the prompt's. Throws not_found, and bad_request for a choice that cannot be used.
  */
 export function getEstimate(ctx: Context, org: OrgId, promptId: string, choice: RunTask["chosen"] = {}): Estimate {
   return estimateRun(ctx, org, getPromptRow(ctx, org, promptId), choice);
@@ -47,7 +47,7 @@ function estimateAgent(ctx: Context, org: OrgId, prompt: PromptRow, agent: Promp
     earlierRuns.length > 0
       ? { ...basics, ...estimateFromRuns(earlierRuns) }
       : estimateFromLimits(ctx, org, prompt, basics);
-  // What a login costs is agreed between the vendor and the person.
+  // The vendor and the person have agreed on the cost of a login.
   return agent.options?.login ? { ...estimate, costUsd: null } : estimate;
 }
 
@@ -126,7 +126,7 @@ function priceOfTokens(ctx: Context, org: OrgId, model: string, { input = 0, out
   }
 }
 
-/** Whether the model that answered is the requested one; providers may append a date. */
+/** Whether the model that answered is the requested one. Providers may append a date to its name. */
 function isRequestedModel(answered: string | null, requested: string | null): boolean {
   if (answered === null || requested === null) return answered === requested;
   const name = parseModelId(requested)?.name ?? requested;

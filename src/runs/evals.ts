@@ -39,7 +39,7 @@ export function listEvalRequests(
       status === undefined ? undefined : eq(table.status, status),
     );
   const where = and(conditions(evalRequests), id === undefined ? undefined : eq(evalRequests.id, id));
-  // Triggers keep the counts of all others. One with this ID is found at once.
+  // Triggers keep the counts of all other lists. An evaluation with this ID is found at once.
   const total =
     id === undefined
       ? ctx.db
@@ -71,7 +71,7 @@ export async function waitForEval(
 const isUnfinished = ({ status }: { status: EvalStatus }) => status === "pending" || status === "running";
 
 function selectEvals(ctx: Context, org: OrgId, where: SQL | undefined, { limit, offset }: Page): EvalRequest[] {
-  // Selected by an index alone, so that only the rows of the page are read and joined.
+  // An index alone selects the page, so that only its rows are read and joined.
   const pageIds = ctx.db
     .select({ id: evalRequests.id })
     .from(evalRequests)
@@ -140,17 +140,17 @@ const selectEvalRuns = ({ db }: Context, org: OrgId, ids: string[]) =>
     .orderBy(asc(runs.id))
     .all();
 
-/** The result of each agent, in their order. */
+/** The result of each agent, in the order of the agents. */
 const agentsOf = (rows: EvalRunRow[]): EvalRequest["agents"] =>
   [...Map.groupBy(rows, ({ agentIndex }) => agentIndex)]
     .sort(([a], [b]) => a - b)
     .map(([, agentRows]) => ({
-      // Finished runs know their version, and the model that answered.
+      // A finished run knows the version of its agent and the model that answered.
       agent: (agentRows.findLast(({ status }) => status === "completed") ?? (agentRows[0] as EvalRunRow)).agent,
       result: resultOfRows(agentRows),
     }));
 
-/** The combined result of the runs, without those with an archived report. */
+/** The combined result of the runs. Runs with an archived report are left out. */
 function resultOfRows(rows: EvalRunRow[]): EvalRequest["result"] {
   const countedRows = rows.filter((row) => !isUnfinished(row) && row.reportStatus !== "archived");
   return resultOf(

@@ -38,7 +38,7 @@ const runById = statement((db) =>
 
 const methodologyOf = perContext((ctx) => listMethodologies(ctx.config.methodology)[0]);
 
-/** The job of a run: run the agent, store its events, grade them, and publish run and report together. */
+/** The job of a run: it runs the agent, stores and grades its events, and publishes the run and its report together. */
 export const createRunJob = (ctx: Context, host: RunHost): JobHandler => ({
   onStart(tx, { subject, attempt }) {
     tx.update(runs)
@@ -56,7 +56,7 @@ export const createRunJob = (ctx: Context, host: RunHost): JobHandler => ({
   run: (lease, stop) => executeRun(ctx, host, lease, stop),
   onRequeue(tx, { subject }, isWaiting) {
     const run = findRowOfJob(ctx, subject);
-    // Runs wait for others only if these have reserved the rest of a budget.
+    // A run waits for other runs only if they have reserved the rest of a budget.
     const waitingFor =
       run && isWaiting
         ? ({ what: "budget", agent: run.agent, sandbox: false, labels: [], failsAt: null } as const)
@@ -137,6 +137,6 @@ async function gradeRun(ctx: Context, session: SessionId): Promise<Grade> {
   }
 }
 
-/** A failure that another attempt would meet as well. */
+/** A failure that would also end another attempt. */
 const toFinalFailure = (code: FailedCode, detail: string, subject?: string) =>
   new JobFailure(toFailure(code, detail, subject), "never");

@@ -12,21 +12,21 @@ import type { Run } from "./schema.ts";
 
 /** Events read per poll, at most 32 KiB each. A reader that stops reading holds this many in memory. */
 const eventsPerRead = 4;
-/** Events that a page shows first. */
+/** How many events a page shows first. */
 const maxShownFirst = 200;
 const checkEveryMs = 250;
 
-/** The last event that was read of the session of an attempt. `seq` -1: none yet. */
+/** The last event that was read of the session of an attempt. `seq` -1: no event has been read yet. */
 type StreamPosition = { attempt: number; seq: number };
 /** `isOver`: nothing follows. */
 export type Progress = { run: Run; events: SessionEvent[]; position: StreamPosition; isOver: boolean };
-/** `hasRunChanged`: the run differs from that of the last update in which this was true. A run that has ended counts as changed only in the last update. */
+/** `hasRunChanged`: the run differs from the last update in which this was true. An ended run counts as changed only in the last update. */
 type ProgressUpdate = Progress & { hasRunChanged: boolean };
 
 /** `2.17`: event 17 of attempt 2. */
 export const formatPosition = ({ attempt, seq }: StreamPosition): string => `${attempt}.${seq}`;
 
-/** Parses a position such as `1.42`: the attempt and the number of the event. null if it is invalid. */
+/** Parses a position such as `1.42`: the attempt and the number of the event. null: the text is invalid. */
 export function parsePosition(text: string | null): StreamPosition | null {
   const [, attempt, seq] = /^(\d{1,9})\.(-?\d{1,9})$/.exec(text ?? "") ?? [];
   return attempt === undefined || seq === undefined ? null : { attempt: Number(attempt), seq: Number(seq) };
@@ -58,7 +58,7 @@ const newestEvents = statement((db) =>
   db.select().from(sessionEvents).where(eventsOfAttempt).orderBy(desc(sessionEvents.seq)).limit(literal(maxShownFirst)),
 );
 
-/** Up to 200 of the newest events of an attempt, by default the last one, oldest first, and the position after them. Throws not_found. */
+/** Up to 200 of the newest events of an attempt, oldest first, and the position after them. Default: the last attempt. Throws not_found. */
 export function getRunProgress(ctx: Context, org: OrgId, id: string, ofAttempt?: number): Progress {
   const run = getRun(ctx, org, id);
   const attempt =
@@ -70,7 +70,10 @@ export function getRunProgress(ctx: Context, org: OrgId, id: string, ofAttempt?:
 /** The last attempt that has events; 0 if none has. */
 const findLastAttempt = (ctx: Context, { runId }: Run): number => lastAttempt(ctx.db).get({ run: runId })?.attempt ?? 0;
 
-/** `after`: null: from the first event on. `ofAttempt`: default: the last one at each time. `isOnce`: ends after what is stored now. */
+/**
+ * `after` null: from the first event on. `ofAttempt`: default: whichever attempt is the last one at the time. `isOnce`: ends after the events that
+ * are stored now.
+ */
 type FollowOptions = { after: StreamPosition | null; ofAttempt?: number; isOnce?: boolean };
 
 /** Yields updates of a run until it or the attempt has ended, `signal` aborts or the service stops. Throws not_found. */
@@ -88,14 +91,14 @@ export async function* followRun(
     await turnOfOrg(ctx, org);
     if (stopSignal.aborted) return;
     const mark = changeMark(ctx.db);
-    // Read the run before its events: an ended run has all its events stored.
+    // The run is read before its events. So if it has ended, all its events are stored.
     const run = getRun(ctx, org, id);
     const followedAttempt = ofAttempt === undefined ? null : getAttempt(ctx, org, run.runId, ofAttempt);
     const hasEnded = run.completedAt !== null || Boolean(followedAttempt?.completedAt);
     const attempt = followedAttempt?.attempt ?? (findLastAttempt(ctx, run) || position.attempt);
     const update = readEventsAfter(ctx, org, run.runId, attempt, position);
     const state = `${run.status} ${run.attempt} ${run.waitingFor?.what}`;
-    // After a full read, more events may be stored.
+    // After a full read, there may be more stored events.
     const isLast = hasEnded && update.events.length < eventsPerRead;
     const hasRunChanged = isLast || (!hasEnded && state !== lastState);
     if (update.events.length > 0 || hasRunChanged) yield { run, ...update, isOver: isLast, hasRunChanged };
@@ -109,7 +112,7 @@ export async function* followRun(
 
 const secondMs = 1000;
 
-/** Yields immediately, and then whenever something may have changed, at most once a second; ends like `followRun`. */
+/** Yields immediately, and then whenever something may have changed, at most once a second. Ends like `followRun`. */
 export async function* watchDatabase(ctx: Context, signal: AbortSignal): AsyncGenerator<void, void, undefined> {
   const stopSignal = AbortSignal.any([signal, ctx.stopping]);
   let mark: string;
@@ -119,14 +122,14 @@ export async function* watchDatabase(ctx: Context, signal: AbortSignal): AsyncGe
   } while (await waitForChange(ctx.db, mark, stopSignal, secondMs));
 }
 
-/** Yields immediately, and then every second, for what is not in the database; ends like `followRun`. */
+/** Yields immediately, and then every second, for values that are not in the database. Ends like `followRun`. */
 export async function* watchClock(ctx: Context, signal: AbortSignal): AsyncGenerator<void, void, undefined> {
   const stopSignal = AbortSignal.any([signal, ctx.stopping]);
   do yield;
   while (await pause(secondMs, stopSignal));
 }
 
-/** The events of an attempt after a position, which may be one of another attempt. */
+/** The events of an attempt after a position. The position may belong to another attempt. */
 function readEventsAfter(
   ctx: Context,
   org: OrgId,

@@ -4,12 +4,12 @@ import { invalidField } from "../errors.ts";
 import type { Edits } from "../net/edits.ts";
 import { createGuard, type Guard, GuardError } from "../net/guarded.ts";
 
-/** Longest section that can be hidden, in characters: the longest text that an edit replaces. */
+/** Maximum length of a section that can be hidden, in characters. An edit replaces no longer text. */
 const maxSectionChars = 20_000;
 
 /**
- * Replaces each hidden section, such as https://docs.acme.example/guide#install, with replacements that remove its current text from the HTML and
- * the Markdown of its page. `field`: the path of the edits in the request. Throws bad_request that names the URL if neither version has the section.
+ * Replaces each hidden section, such as https://docs.acme.example/guide#install, with replacements that remove its current text from the HTML and the
+ * Markdown of its page. `field`: the path of the edits in the request. Throws bad_request, which names the URL, if neither version has the section.
  */
 export async function resolveSections(
   ctx: Context,
@@ -29,7 +29,7 @@ async function listRemovals(ctx: Context, sectionUrl: string, urlMap: Record<str
   const hashAt = sectionUrl.indexOf("#");
   const pageUrl = sectionUrl.slice(0, hashAt);
   const fragment = sectionUrl.slice(hashAt + 1);
-  // Of /guide, /guide/ and /guide.html: /guide.md.
+  // For /guide, /guide/ and /guide.html, this is /guide.md.
   const markdownUrl = `${pageUrl.replace(/(\/|\.html?|\.md)$/, "")}.md`;
   const guard = createGuard({ allow: ctx.allow(), urlMap, now: ctx.now, keepsAlive: false });
   const versions = await Promise.all([
@@ -48,7 +48,7 @@ async function listRemovals(ctx: Context, sectionUrl: string, urlMap: Record<str
   return [...new Map(removals.map((removal) => [`${removal.url} ${removal.find}`, removal])).values()];
 }
 
-/** The source of a page; empty if it does not answer with one. */
+/** The source of a page; empty if the response isn't a page. */
 async function readPage(guard: Guard, url: string, accept: string, signal: AbortSignal) {
   try {
     const response = await guard.request(url, { headers: { accept }, signal });
@@ -62,7 +62,7 @@ async function readPage(guard: Guard, url: string, accept: string, signal: Abort
 /** A heading in the source of a page. `level`: 1 to 6. `at`: where it begins. `isNamed`: whether the fragment names it. */
 type Heading = { level: number; at: number; isNamed: boolean };
 
-/** The source from the heading that a fragment names to the next one of the same or a higher level; null if there is none. */
+/** The source from the heading that a fragment names to the next heading of the same or a higher level; null: there is no such heading. */
 export function findSection(source: string, fragment: string): string | null {
   const headings = /<h[1-6][\s>]/i.test(source) ? htmlHeadings(source, fragment) : markdownHeadings(source, fragment);
   const index = headings.findIndex(({ isNamed }) => isNamed);

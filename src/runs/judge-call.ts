@@ -14,9 +14,9 @@ import { checkJudgeAnswer, judgePromptFor } from "../reports/grader.ts";
 import type { SessionId } from "../reports/session-events.ts";
 import { sharedBudgetsOf } from "./month-budget.ts";
 
-/** One call, and one retry that states the error. */
+/** Maximum calls and tokens. The second call is a retry that states the error. */
 const limits = { calls: 2, tokens: 400_000 };
-/** Infrastructure faults after which a run is no longer judged; a job fails at five. */
+/** After this many infrastructure faults, a run is no longer judged. A job fails at five. */
 const maxFaults = 3;
 /** How long an abandoned response is still read, to learn its cost. */
 const drainMs = 3_000;
@@ -24,7 +24,7 @@ const drainMs = 3_000;
 export type JudgeCall = {
   access: ModelAccess;
   session: SessionId;
-  /** `usd`: spending limit; null: none. */
+  /** `usd`: the spending limit; null: there is none. */
   task: { org: OrgId; promptId: string; text: string; goal: string; usd: number | null; mustHavePrice: boolean };
   /** Called with the usage and the errors of each call. */
   onEvent: (event: AgentEvent) => void;
@@ -32,7 +32,7 @@ export type JudgeCall = {
   stop: AbortSignal;
 };
 
-/** The judge's answer, or the reason for none. */
+/** The judge's answer, or why there is none. */
 type JudgeResult = { answer: Answer } | { reason: string };
 
 const schema = plainSchema(Answer);
@@ -60,7 +60,7 @@ export async function callJudge(ctx: Context, call: JudgeCall): Promise<JudgeRes
   });
   const { clean } = createRedaction(listModelSecrets(ctx, task.org));
   const messages: ModelMessage[] = [{ role: "user", content: clean(judgePrompt.prompt) }];
-  // The answer of the first call counts if the retry gives none.
+  // The answer of the first call counts if the retry has none.
   let answer: Answer | null = null;
   let reason = "the judge was not called";
   try {
@@ -86,7 +86,7 @@ export async function callJudge(ctx: Context, call: JudgeCall): Promise<JudgeRes
     return answer === null ? { reason } : { answer };
   } finally {
     const closed = gatewaySession.close();
-    // A cancelled job ends immediately; the cost of its last call is counted when known.
+    // A cancelled job ends immediately. The cost of its last call is counted once it is known.
     if (!stop.aborted || isLeaseHeld(ctx, lease)) await closed;
   }
 }

@@ -17,8 +17,8 @@ import type { RunRow } from "./run-row.ts";
 import { openSession, toStoredFields } from "./session.ts";
 import { budgetOfRun } from "./spending.ts";
 
-// A model judges stored sessions. Its request, answer and cost are stored as session events, after the agent's own and with the source
-// `runner`, so a session can be graded again from its events alone, and no agent can forge them.
+// A model judges stored sessions. Its request, answer and cost are stored as session events after the agent's own events. So a session can be graded
+// again from its events alone. These events have the source `runner`, so no agent can forge them.
 
 const maxGoalChars = 8000;
 /** Outcomes of sessions with nothing to judge. */
@@ -29,7 +29,7 @@ const whereStartOfJudging = and(
   sql`json_extract(${sessionEvents.data}, '$.name') = 'judging'`,
 );
 
-/** The attempt with a complete session that was about to be judged, so the agent need not run again; null if none. */
+/** The attempt with a complete session that was about to be judged; null if there is none. The agent need not run again. */
 export function findStartedJudging({ db }: Context, runId: string): number | null {
   const row = db
     .select({ attempt: sessionEvents.attempt })
@@ -64,9 +64,9 @@ export async function judgeSession(
   const task = { ...toTask(run, writer.clean), usd, mustHavePrice: usd !== null };
   const store = (event: AgentEvent) => writer.append(event, "runner");
   store({ type: "milestone", name: "judging", detail: toJudgingDetail(judge.model, task.goal) });
-  // Store this before spending money: from here on the agent does not run again.
+  // This is stored before money is spent: from here on, the agent does not run again.
   await writer.close(stop);
-  // The session may be that of an earlier attempt, which didn't pay for this.
+  // The session may belong to an earlier attempt, which didn't pay for this.
   const onEvent = (event: AgentEvent) =>
     store(event.type === "usage" && lease.attempt !== session.attempt ? { ...event, paidBy: lease.attempt } : event);
   try {
@@ -81,7 +81,7 @@ export type Rejudging = {
   session: SessionId;
   /** The last event of the agent. */
   lastAgentEvent: SessionEvent;
-  /** The judge, which need not be one of the organization's. */
+  /** The judge. It need not be one of the organization's judges. */
   model: string;
   maxUsd: number;
   /** Called with the usage of each call. */
@@ -90,7 +90,7 @@ export type Rejudging = {
   stop: AbortSignal;
 };
 
-/** Judges a stored session again. Returns the new events, which are not stored with the session. Throws like `judgeSession`. */
+/** Judges a stored session again. Returns the new events without storing them in the session. Throws like `judgeSession`. */
 export async function rejudgeSession(ctx: Context, rejudging: Rejudging): Promise<SessionEvent[]> {
   const { run, session, lastAgentEvent: last, model, maxUsd, onModelCall, lease, stop } = rejudging;
   const { clean } = createRedaction(secretsFor(ctx, run));
@@ -135,7 +135,7 @@ async function requestJudgment(
 
 const toJudgingDetail = (model: string, goal: string) => ({ model, rubric: rubricHash, goal });
 
-/** What must not appear in the judge's events, in its prompt or in the log. */
+/** Secrets that must not appear in the judge's events, in its prompt or in the log. */
 const secretsFor = (ctx: Context, { orgId, urlMap }: RunRow) => [
   ...listModelSecrets(ctx, orgId as OrgId),
   ...secretsOf(urlMap),
@@ -155,7 +155,10 @@ function accessOf(ctx: Context, org: OrgId, model: string): ModelAccess | { reas
 export const judgeModelsOf = ({ db, config }: Context, org: OrgId): string[] =>
   db.select({ judges: orgs.judgeModels }).from(orgs).where(eq(orgs.id, org)).get()?.judges ?? config.judgeModels;
 
-/** The first judge that is available and of another model family than the agent's, else that is available, else with why it isn't; null: there is none. */
+/**
+ * The first available judge whose model family differs from the agent's. If there is none, the first available judge. If no judge is available, the
+ * first one with the reason. null: there is no judge.
+ */
 function findJudge(ctx: Context, org: OrgId, agentModel: string | null): Judge | null {
   const judges = judgeModelsOf(ctx, org).map((model) => ({ model, access: accessOf(ctx, org, model) }));
   const callable = judges.filter(({ access }) => !("reason" in access));
@@ -163,7 +166,7 @@ function findJudge(ctx: Context, org: OrgId, agentModel: string | null): Judge |
   return callable.find(isOtherFamily) ?? callable[0] ?? judges[0] ?? null;
 }
 
-/** The task as the judge reads it. It is cleaned like the stored events, so that the stored goal has the parts that were judged. */
+/** The task as the judge reads it. It is cleaned like the stored events, so that the parts of the stored goal are the parts that were judged. */
 const toTask = ({ orgId, promptId, task }: RunRow, clean: (text: string) => string) => ({
   org: orgId as OrgId,
   promptId,
@@ -180,7 +183,7 @@ export function isJudgeable(session: SessionEvent[]): boolean {
   return isModel && end !== undefined && !unjudgeable.includes(end.outcome);
 }
 
-/** What an attempt has paid so far for the session of `sessionAttempt`, which may be an earlier one, in USD. */
+/** What an attempt has paid so far for the session of `sessionAttempt`, in USD. That may be an earlier attempt. */
 function paidUsd(events: SessionEvent[], sessionAttempt: number, attempt: number): number {
   const usages = events.filter((event) => event.type === "usage");
   return usages

@@ -6,7 +6,7 @@ import type { RunLimits } from "./run-limits.ts";
 import type { RunRow } from "./run-row.ts";
 import { findCostLimit } from "./spending.ts";
 
-/** The limits of events, by the name that they have there. */
+/** The limits by the name that they have in events. */
 const limitsByEventName: Record<string, keyof Limits> = {
   wall_clock: "wallClockSeconds",
   tool_calls: "toolCalls",
@@ -17,7 +17,7 @@ const limitsByEventName: Record<string, keyof Limits> = {
   model_cost: "costUsd",
 };
 
-/** The failure of a run, which knows who set the limit that it reached: its prompt, its organization or the operator. */
+/** Adds to the failure of a run who set the limit that it reached: its prompt, its organization or the operator. */
 export function withLimitOwner(
   ctx: Context,
   run: RunRow,
@@ -30,7 +30,7 @@ export function withLimitOwner(
   if (code === "server_time_limit") return toTimeFailure("wallClockSeconds", "prompt_time_limit", limits.wallClockMs);
   if (code === "server_idle_limit") return toTimeFailure("idleSeconds", "prompt_idle_limit", limits.idleMs);
   if (code !== "server_limit") return failure;
-  // A limit of memory is named by the failure itself.
+  // The failure itself names a limit of memory.
   const namedLimit = limitNames.find((name) => name === subject);
   const name = namedLimit ?? limitsByEventName[reachedLimit?.limit ?? modelLimit ?? ""];
   if (name === undefined) return failure;

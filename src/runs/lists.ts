@@ -13,14 +13,14 @@ import { findRunRow, type RunRow } from "./run-row.ts";
 
 type Status = (typeof runStatuses)[number];
 
-/** What a run read in place of the live docs as they are. */
+/** What a run read in place of the unchanged live docs. */
 export type DocsVariant = "preview" | "edited" | null;
 
 /** A run as a list shows it. */
 export type RunListItem = StoredFailure & {
   runId: string;
   status: Status;
-  /** Title when the run was requested; the prompt may have been renamed since. */
+  /** The title when the run was requested. The prompt may have been renamed since. */
   title: string;
   promptId: string;
   agent: string;
@@ -76,8 +76,8 @@ const columns = {
 };
 
 /**
- * Newest first unless sorted. `before`: the last run of the previous page; `next`: the last one of this page, null if
- * it is the last page. Throws bad_request.
+ * Newest first unless sorted. `before`: the last run of the previous page. `next`: the last run of this page; null if there are no more pages. Throws
+ * bad_request.
  */
 export function listRunPage(
   ctx: Context,
@@ -94,7 +94,7 @@ export function listRunPage(
   return { items, next: rows.length > limit ? (items.at(-1)?.runId ?? null) : null };
 }
 
-/** The newest runs whose ID starts with this text. */
+/** The newest runs whose ID starts with the text. */
 export function listRunsByPrefix(ctx: Context, org: OrgId, text: string, limit: number): RunListItem[] {
   const from = text.toLowerCase();
   // Letters after f are greater than the rest of every ID.
@@ -105,7 +105,7 @@ export function listRunsByPrefix(ctx: Context, org: OrgId, text: string, limit: 
 export const listUnfinishedRuns = (ctx: Context, org: OrgId, limit: number): RunListItem[] =>
   select(ctx, and(eq(runs.orgId, org), isNull(runs.completedAt)), { limit });
 
-/** Selects runs with their requests. SQLite keeps the order of a cross join: with `byTrigger`, it reads the requests first, else the runs. */
+/** Selects runs with their requests. SQLite keeps the order of a cross join. With `byTrigger` it reads the requests first, otherwise the runs. */
 function select(
   ctx: Context,
   where: SQL | undefined,
@@ -164,7 +164,7 @@ function listByTime(
   return select(ctx, and(where, whereAfterLast), { limit, byTrigger, isDescending });
 }
 
-/** What these runs read in place of the live docs, by their IDs. */
+/** By the IDs of runs, what each read in place of the live docs. */
 export function docsVariantsOf({ db }: Context, org: OrgId, runIds: string[]): Map<string, DocsVariant> {
   const where = and(eq(runs.orgId, org), inArray(runs.id, runIds));
   const rows = db.select({ id: runs.id, docsVariant }).from(runs).where(where).all();

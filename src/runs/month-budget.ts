@@ -13,8 +13,9 @@ import {
 const budgetsById = perContext(() => new Map<string, SharedBudget>());
 
 /**
- * The monthly budgets that all model calls of a prompt's runs share: of agents here and on workers, and of judges. The budget of the organization,
- * which may be set later, comes first; without a `promptId`, it is the only one. A cost counts once its call has ended, even before it is stored.
+ * The monthly budgets that all model calls of a prompt's runs share, whether by agents here, by agents on workers or by judges. The budget of the
+ * organization comes first, and may be set later. Without a `promptId`, it is the only one. A cost counts once its call has ended, even before it is
+ * stored.
  */
 export function sharedBudgetsOf(ctx: Context, org: string, promptId: string | null): SharedBudget[] {
   const sharedById = budgetsById(ctx);
@@ -37,7 +38,7 @@ function createSharedBudget(
   limit: string,
   find: () => MonthBudget | undefined,
 ): SharedBudget {
-  /** The month of the last call, and its spending with what has not been stored yet; null: unknown. */
+  /** The month of the last call and its spending, including spending that has not been stored yet; null: unknown. */
   let spending: { from: number; usd: number } | null = null;
   return {
     limit,

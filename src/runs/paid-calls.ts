@@ -6,14 +6,14 @@ import { bound, statement } from "../db/prepared.ts";
 import { evalRequests, runs } from "../db/tables/runs.ts";
 import { type callPurposes, spending, spendingDetails } from "../db/tables/spending.ts";
 
-/** Lengths of the periods by which spending is stored, in ms. Every time zone is a multiple of the shorter one from UTC. */
+/** Spending is stored by periods of these lengths, in ms. The offset of every time zone from UTC is a multiple of the shorter one. */
 export const quarterMs = 900_000;
 export const dayMs = 86_400_000;
 
-/** Stored periods of one length: the start of the first, and the end of the last one. */
+/** Stored periods of one length, from the start of the first period to the end of the last one. */
 type PeriodSpan = [lengthMs: number, start: number, end: number];
 
-/** The stored periods that a period of at least two days consists of: whole days, with quarters of an hour before and after. */
+/** The stored periods that make up a period of at least two days. These are whole days, with quarters of an hour before and after them. */
 export function periodSpansOf({ from, until }: { from: number; until: number }): PeriodSpan[] {
   const firstDay = Math.ceil(from / dayMs) * dayMs;
   const afterDays = Math.max(firstDay, Math.floor(until / dayMs) * dayMs);
@@ -41,13 +41,13 @@ type PaidCall = {
   purpose: (typeof callPurposes)[number];
   /** null: unknown. */
   usd: number | null;
-  /** What it counts for if its cost is unknown; 0: there is no estimate either. */
+  /** The amount that counts if the cost is unknown; 0: there is no estimate either. */
   estimatedUsd: number;
-  /** Whether the session was judged again for a regrade, which is not a cost of the run. */
+  /** Whether the call judged the session again for a regrade. Then it is not a cost of the run. */
   isRegrade?: boolean;
 };
 
-/** The call of a usage event of a session; null if it counts nothing: agents only claim what they used. */
+/** The call of a usage event of a session. null: the event comes from the agent, which only claims what it used, so it doesn't count. */
 export function paidCallOf(at: number, source: string, event: AgentEvent): PaidCall | null {
   if (event.type !== "usage" || source === "agent") return null;
   const { model, costUsd, estimate } = event;
@@ -84,7 +84,7 @@ const detailKey = [
   spendingDetails.keyId,
 ];
 
-/** Counts the cost of a call for its run, prompt and organization. A call whose event could not be stored counts too: it was paid for. */
+/** Counts the cost of a call for its run, prompt and organization. A call counts even if its event could not be stored, because it was paid for. */
 export function recordSpending({ db }: Context, tx: Tx, runId: string, call: PaidCall): void {
   const request = requestOfRun(db).get({ runId });
   if (!request) throw new Error(`There is no run ${runId} to count the cost of a call for.`);
@@ -122,7 +122,7 @@ export function recordSpending({ db }: Context, tx: Tx, runId: string, call: Pai
       .run();
 }
 
-/** Counts the cost of a call for its organization only, as for a call that belongs to no prompt. Returns what the call counts for. */
+/** Counts the cost of a call for its organization only, for calls that belong to no prompt. Returns the amount that counts. */
 export function recordOrgSpending(
   tx: Tx,
   orgId: string,

@@ -14,7 +14,7 @@ import { ownMember } from "../schema.ts";
 /** What an operator pauses: an organization, by its ID or name, or an agent, by its ID. */
 type PauseKey = { kind: "agent" | "organization"; subject: string };
 export type PauseRow = typeof pauses.$inferSelect;
-/** Whose run it is, and which agent it uses. */
+/** A run with its organization and agent, which a pause can concern. */
 type PausableRun = { id: string; orgId: string; agent: string };
 
 const pauseOf = statement((db) =>
@@ -25,7 +25,7 @@ const pauseOf = statement((db) =>
       sql`(${pauses.kind} = 'organization' and ${pauses.subject} = ${sql.placeholder("orgId")})
         or (${pauses.kind} = 'agent' and ${pauses.subject} = ${sql.placeholder("agent")})`,
     )
-    // An organization comes first.
+    // A pause of the organization comes first.
     .orderBy(sql`${pauses.kind} desc`)
     .limit(literal(1)),
 );
@@ -33,7 +33,7 @@ const pauseOf = statement((db) =>
 /** All pauses, oldest first. */
 export const listPauses = (db: Db): PauseRow[] => db.select().from(pauses).orderBy(asc(pauses.createdAt)).all();
 
-/** What a run waits for because of a pause; null: nothing. */
+/** What a run waits for because of a pause; null: it isn't paused. */
 function waitingForResume(db: Db, run: PausableRun): WaitingFor | null {
   const kind = pauseOf(db).get({ orgId: run.orgId, agent: run.agent })?.kind;
   if (kind === undefined) return null;
@@ -50,8 +50,8 @@ export function holdIfPaused(ctx: Context, tx: Tx, run: PausableRun): void {
 }
 
 /**
- * Pauses the runs of an organization or with an agent: those that have not started wait until `resumeRuns`, and running ones end as usual. A
- * second pause replaces the reason. `by`: who pauses. Throws not_found.
+ * Pauses the runs of an organization or with an agent. Runs that have not started wait until `resumeRuns`. Running ones end as usual. A second pause
+ * replaces the reason. `by`: who pauses the runs. Throws not_found.
  */
 export async function pauseRuns(ctx: Context, key: PauseKey, reason: string | null, by: string): Promise<PauseRow> {
   const { subject, name } = toSubject(ctx, key);
@@ -68,7 +68,7 @@ export async function pauseRuns(ctx: Context, key: PauseKey, reason: string | nu
   });
 }
 
-/** Resumes the runs of an organization or with an agent. Those that nothing else holds back are queued again. Throws not_found. */
+/** Resumes the runs of an organization or with an agent. Runs that no other pause holds back are queued again. Throws not_found. */
 export async function resumeRuns(ctx: Context, key: PauseKey): Promise<PauseRow> {
   const { subject, name } = toSubject(ctx, key);
   const pause = await ctx.commit((tx) => {
@@ -101,10 +101,10 @@ const listJobs = (tx: Tx, state: "queued" | "held", { kind, subject }: PauseRow)
     .innerJoin(runs, eq(runs.id, jobs.subject))
     .where(
       and(
-        // As in the partial indexes.
+        // This condition is the same as in the partial indexes.
         sql`${jobs.state} = ${sql.raw(`'${state}'`)}`,
         eq(jobs.pool, "runs"),
-        // The `+` keeps SQLite from an index of all jobs, ended ones included.
+        // Without the `+`, SQLite would use an index that also has all ended jobs.
         sql`+${jobs.kind} = 'run'`,
         kind === "organization" ? eq(jobs.orgId, subject) : eq(runs.agent, subject),
       ),

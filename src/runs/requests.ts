@@ -32,28 +32,28 @@ const idempotencyMs = 24 * 3600_000;
 /** Attempts per run. Only a crash of the agent uses one. */
 export const maxAttempts = 3;
 
-/** How an evaluation was requested, and by whom: by default a schedule or the operator. */
+/** How an evaluation was requested, and by whom. Without a requester, it was a schedule or the operator. */
 export type EvalSource = { trigger: Trigger; requester?: Requester };
 
 export type EvalRequestInput = EvalSource & {
   urlMap: Record<string, string>;
-  /** Read in place of the live docs. */
+  /** Docs sites that are read in place of the live docs. */
   sites?: RequestedSites;
-  /** What the agent gets to see of the docs in place of what they say. None: an ordinary run. */
+  /** What is changed in the docs before the agent gets them. Without edits, it is an ordinary run. */
   edits?: Edits;
-  /** The edits before sections were resolved; part of the idempotency digest in place of `edits`. */
+  /** The edits before sections were resolved. They replace `edits` in the idempotency digest. */
   requestedEdits?: Edits;
   templateArgs?: Record<string, string>;
   /** Default 1; null: the prompt's runsPerEval. */
   runs?: number | null;
   idempotencyKey?: string;
-  /** The run to retry; part of the idempotency digest. */
+  /** The run to retry. It is part of the idempotency digest. */
   rerunOf?: string;
-  /** Further parameters of a gate; part of the idempotency digest. */
+  /** Further parameters of a gate. They are part of the idempotency digest. */
   gate?: object;
-  /** Default false. A function decides for requests that don't say so; it is not part of the idempotency digest. */
+  /** Default false. A function decides for requests without this parameter. It is not part of the idempotency digest. */
   supersede?: boolean | ((prompt: { supersedesByDefault: boolean }) => boolean);
-  /** In place of the prompt's. */
+  /** The agent and model in place of the prompt's. */
   agent?: string;
   model?: string;
   /** What an arm of an experiment changes about the prompt. */
@@ -62,10 +62,10 @@ export type EvalRequestInput = EvalSource & {
   mayBeArchived?: boolean;
 };
 
-/** `without`: parts of the prompt's workspace to leave out; `workspace`: parts in place of the prompt's. */
+/** `without`: parts of the prompt's workspace to leave out. `workspace`: parts that replace the prompt's. */
 type PromptChanges = Pick<ArmChanges, "providerId" | "workspace" | "without">;
 
-/** `superseded`: IDs of the runs that it ended. */
+/** `superseded`: the IDs of the runs that the evaluation ended. */
 export type AcceptedEval = { evalRequestId: string; runIds: string[]; superseded: string[] };
 
 const pendingFields = {
@@ -84,7 +84,7 @@ const pendingFields = {
   waitingFor: null,
 } as const;
 
-// Prepared for the database's only connection, so within a transaction they are part of it.
+// They are prepared for the database's only connection, so within a transaction they are part of it.
 const insertEvalRequest = insertStatement(evalRequests);
 const insertRun = insertStatement(runs);
 
@@ -118,7 +118,7 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
   const repeats = input.runs === null ? (prompt.runsPerEval ?? 1) : (input.runs ?? 1);
   const agentRuns = interleave(agents, repeats).map((agent) => ({ id: ctx.newId(createdAt), ...agent }));
   const runIds = agentRuns.map(({ id }) => id);
-  // Changes of the prompt set runs apart from ordinary ones, as edits of the docs do.
+  // A changed prompt sets runs apart from ordinary ones, just as edited docs do.
   const editsDigest = edits || changes ? hashOf({ ...edits, ...changes }) : null;
   const shouldSupersede = typeof supersede === "function" ? supersede(prompt) : supersede;
   const superseded = shouldSupersede
@@ -127,7 +127,7 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
   recordEval(ctx, org, prompt, { id: evalRequestId, createdAt, runs: runIds.length }, input);
   const host = firstHost(task.startUrls, compileMapping(parsedUrlMap));
   for (const { id, agentIndex, agent, model, options } of agentRuns) {
-    // Of several agents, a retry of the run uses only its own.
+    // If the prompt has several agents, a retry of the run uses only the run's own agent.
     const chosen = agents.length > 1 ? { agent, model: model ?? undefined } : chosenAgentOf(input);
     insertPending(ctx, tx, host, {
       id,
@@ -155,7 +155,7 @@ export function acceptEval(ctx: Context, tx: Tx, org: OrgId, promptId: string, i
   return { evalRequestId, runIds, superseded };
 }
 
-/** Inserts an evaluation, and its entry in the audit log. `runs`: their number. */
+/** Inserts an evaluation and its entry in the audit log. `runs`: the number of its runs. */
 function recordEval(
   ctx: Context,
   org: OrgId,
@@ -170,7 +170,7 @@ function recordEval(
   recordAudit(ctx, org, "evaluation.requested", { id, name: nameOfPrompt(prompt) }, changes);
 }
 
-/** The prompt as an arm of an experiment changes it. Throws bad_request that names the field. */
+/** The prompt with the changes of an experiment's arm. Throws bad_request, which names the field. */
 function changedPrompt(
   ctx: Context,
   org: OrgId,
@@ -188,11 +188,11 @@ function changedPrompt(
   };
 }
 
-/** The agent that a request names in place of the prompt's. A retry and further runs use it too. */
+/** The agent that a request names in place of the prompt's agent. A retry and further runs use it too. */
 const chosenAgentOf = ({ agent, model }: EvalRequestInput): RunTask["chosen"] =>
   (agent ?? model) ? { agent, model } : undefined;
 
-/** What the agents get to do, as the prompt is now. */
+/** The task of the agents, by the prompt as it is now. */
 function toTask(
   ctx: Context,
   org: OrgId,
@@ -220,7 +220,7 @@ function toTask(
   };
 }
 
-/** The digest of the request, not of its result: an edit of the prompt in between must not make a retry another request. */
+/** The digest of the request and not of its result. If the prompt is edited in between, a retry is still the same request. */
 function hashOfRequest(promptId: string, input: EvalRequestInput): string {
   const { requester: _, requestedEdits, templateArgs = {}, ...rest } = input;
   const hasArgs = Object.keys(templateArgs).length > 0;
@@ -229,8 +229,8 @@ function hashOfRequest(promptId: string, input: EvalRequestInput): string {
 }
 
 /**
- * Adds a run for each agent of an evaluation within a transaction; emit `jobQueued` afterwards. `model`: of a single agent; of several, each
- * keeps its own. Returns the IDs of the runs. Throws not_found.
+ * Adds a run for each agent of an evaluation within a transaction; emit `jobQueued` afterwards. `model`: the model of a single agent. Several agents
+ * keep their own models. Returns the IDs of the runs. Throws not_found.
  */
 export function addRuns(ctx: Context, tx: Tx, org: OrgId, evalRequestId: string, model: string | null): string[] {
   const whereOfEvaluation = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId));
@@ -289,20 +289,20 @@ export function requestRerun(
   });
 }
 
-/** Inserts a run with its job. `host`: the one that it requests first. */
+/** Inserts a run with its job. `host`: the first host that the run requests. */
 function insertPending(ctx: Context, tx: Tx, host: string, run: Omit<RunRow, keyof typeof pendingFields>): void {
   insertRun(ctx.db)({ ...run, ...pendingFields });
   enqueue(ctx, tx, { pool: "runs", kind: "run", subject: run.id, orgId: run.orgId, host, maxAttempts });
   holdIfPaused(ctx, tx, run);
 }
 
-/** Repeats the agents `times` times, interleaved so that none gets a head start. */
+/** Repeats the agents `times` times. They alternate, so that none gets a head start. */
 const interleave = <T extends object>(agents: T[], times: number): (T & { agentIndex: number })[] =>
   Array.from({ length: times }, () => agents.map((agent, agentIndex) => ({ ...agent, agentIndex }))).flat();
 
 type Idempotency = { key: string; hash: string };
 
-/** What this idempotency key requested in the last 24 hours. Throws conflict if another request used the key. */
+/** The evaluation that was requested with this idempotency key in the last 24 hours. Throws conflict if another request used the key. */
 function findEarlierEval(ctx: Context, tx: Tx, org: OrgId, { key, hash }: Idempotency): AcceptedEval | undefined {
   const since = ctx.now() - idempotencyMs;
   const run = tx

@@ -40,10 +40,13 @@ const runPath = Type.Object({ runId: PathId("ID of the run") });
 
 const streamEndId = "end";
 
-/** A run as its caller gets it: clients that were not written for evald have keys in compatibility mode. */
+/** A run as its caller gets it. Clients that were not written for evald have keys in compatibility mode. */
 const toCallerRun = (request: Request, run: Run): Run => (usesCompatibilityMode(request) ? withGradeOfBar(run) : run);
 
-/** The progress of a run as messages: `event` for each event of its session, `run` whenever the run itself changes, and a last `end`. */
+/**
+ * The progress of a run as messages. There is an `event` for each event of its session, a `run` whenever the run itself changes, and an `end` at the
+ * end.
+ */
 async function* toMessages(request: Request, progress: ReturnType<typeof followRun>) {
   for await (const { run, events, position, isOver, hasRunChanged } of progress) {
     if (!mayStillRead(request)) return;
@@ -234,7 +237,7 @@ const outputOperation = operation("Runs", "getAgentOutput", "Download the output
     "What the agent printed to stdout, or the messages of the Agent Client Protocol, one per line, without secrets. The first line names the agent and the format. `evald agent replay` turns it into events. It is deleted together with the session events.",
 });
 
-/** What coding agents printed. */
+/** The output that coding agents printed. */
 const outputRoutes = (ctx: Context) =>
   new Elysia({ name: "agent output" }).get(
     "/api/v1/runs/:runId/output",
@@ -285,7 +288,7 @@ const evalRoutes = (ctx: Context) =>
       }),
     });
 
-/** What runs will cost. */
+/** Estimates of what runs will cost. */
 const estimateRoutes = (ctx: Context) =>
   new Elysia({ name: "estimates" }).get(
     "/api/v1/prompts/:promptId/estimate",

@@ -22,13 +22,16 @@ export const noModel = "none";
 /** Filters of run lists. */
 export type RunFilter = Omit<ApiRunFilter, "reportStatus"> & { model?: string };
 
-/** Maximum runs of an agent or trigger for which its index is used. */
+/** If an agent or trigger has at most this many runs, its index is used. */
 const maxRareRuns = 1000;
 
 const isUnfinished = (status: Status | undefined): boolean => status === "pending" || status === "running";
 const hasNoReport = (status: Status | undefined): boolean => status === "failed" || status === "superseded";
 
-/** A condition that matches the partial index of runs without a report. It must follow the single requested status, or SQLite sorts. */
+/**
+ * A condition that matches the partial index of runs without a report. It must come after the condition of the single requested status. Otherwise
+ * SQLite sorts.
+ */
 const withoutReport = sql`${runs.status} in ('failed', 'superseded')`;
 
 /** The value of `durationOf`. */
@@ -39,7 +42,7 @@ export type KeysetPage = { limit: number; isDescending: boolean };
 
 // SQLite often chooses the wrong index for a list. So a plus stands before each column whose index it must not use (`plusUnless`).
 
-/** The filter by whose index SQLite is to find the runs of a list. Without one of these filters, it reads all runs in their order. */
+/** The filter whose index SQLite should use to find the runs of a list. Without such a filter, it reads all runs in their order. */
 function indexedFilterOf(ctx: Context, org: OrgId, { promptId, status, agent, trigger }: RunFilter) {
   if (isUnfinished(status) || hasNoReport(status)) return "status";
   if (agent !== undefined && isRareAgent(ctx, org, agent)) return "agent";
@@ -47,7 +50,7 @@ function indexedFilterOf(ctx: Context, org: OrgId, { promptId, status, agent, tr
   return promptId ? "prompt" : "agent";
 }
 
-/** The condition of a list. `byTrigger`: its runs are found by their requests. */
+/** The condition of a list. `byTrigger`: the runs are found by their requests. */
 export function runConditions(ctx: Context, org: OrgId, filter: RunFilter) {
   const { promptId, status, agent, model, trigger } = filter;
   const indexed = indexedFilterOf(ctx, org, filter);
@@ -60,8 +63,8 @@ export function runConditions(ctx: Context, org: OrgId, filter: RunFilter) {
     hasNoReport(status) ? withoutReport : undefined,
     id && byTrigger ? eq(evalRequests.promptId, id) : undefined,
     id && !byTrigger ? sql`${plusUnless(indexed === "prompt")}${runs.promptId} = ${id}` : undefined,
-    // The requests of a prompt are found by its index. Without one, this hint makes SQLite use the index of triggers even if its statistics contain
-    // only one value.
+    // The requests of a prompt are found by the prompt's index. Without a prompt, this hint makes SQLite use the index of triggers, even if its
+    // statistics contain only one value.
     trigger &&
       (byTrigger && !promptId
         ? sql`unlikely(${evalRequests.trigger} = ${trigger})`
@@ -124,7 +127,7 @@ const isRareTrigger = (ctx: Context, org: OrgId, trigger: Trigger): boolean =>
     .offset(maxRareRuns)
     .get() === undefined;
 
-/** Runs that this trigger requested: of few, their list; of many, a check of each run. */
+/** The runs that this trigger requested. If there are few, this is a list of them. If there are many, each run is checked. */
 function inTrigger(ctx: Context, org: OrgId, trigger: Trigger, hasRareTrigger: boolean): SQL {
   const matchesTrigger = and(eq(evalRequests.orgId, org), eq(evalRequests.trigger, trigger));
   const ids = ctx.db.select({ id: evalRequests.id }).from(evalRequests);

@@ -17,19 +17,19 @@ type LimitHooks = {
 
 /** Part of the wall clock reserved for a clean end, at most 5 s. */
 const endReserveMs = (wallClockMs: number) => Math.min(5000, wallClockMs * 0.2);
-/** The share of a limit from which on it is near. */
+/** A limit is near when at least this share of it is used. */
 const nearShare = 0.8;
-/** A busy machine or a long setup may delay an agent's first model call by this many times its idle limit. */
+/** A busy machine or a long setup may delay an agent's first model call by up to this many times its idle limit. */
 const startFactor = 2;
 const maxPrintedChars = 500;
-/** How many commands may be stopped for one limit. The agent is told of each, and the last one ends the run. */
+/** How many commands may be stopped at one limit. The agent is told each time. The last stop ends the run. */
 const maxStops = 3;
 
 export type RunLimits = ReturnType<typeof createRunLimits>;
 
 /**
- * Enforces the limits of a run outside its agent. Near a limit the agent is warned to wrap up; when one is reached `stopper` aborts and
- * the session so far is the result. For rule-based agents only the time limits apply here. The clocks start with `startClocks`.
+ * Enforces the limits of a run outside its agent. Near a limit, the agent is warned so that it finishes. When a limit is reached, `stopper` aborts,
+ * and the session so far is the result. For rule-based agents, only the time limits apply here. The clocks start with `startClocks`.
  */
 export const createRunLimits = (kind: "rules" | "model", limits: Task["limits"], hooks: LimitHooks) => ({
   ...hooks,
@@ -38,16 +38,16 @@ export const createRunLimits = (kind: "rules" | "model", limits: Task["limits"],
   stopper: new AbortController(),
   /** The limit that was reached first. */
   reachedLimit: null as Limit | null,
-  /** The limit on its model that was reached last. */
+  /** The model limit that was reached last. */
   modelLimit: null as string | null,
   used: { tool_calls: 0, requests: 0, bytes_out: 0 },
   /** Limits that the agent was warned of. */
   warnedLimits: new Set<string>(),
   /** Number of commands stopped, by limit. */
   stopsByLimit: new Map<string, number>(),
-  /** What the agent has printed since it last did something; null: nothing. */
+  /** What the agent has printed since its last activity; null: nothing. */
   printed: null as string | null,
-  /** Tool calls in progress: a command may run silently for longer than the idle limit. */
+  /** The number of tool calls in progress. A command may run silently for longer than the idle limit. */
   callsInProgress: 0,
   isRunning: false,
   /** Whether the agent has begun to work. */
@@ -57,7 +57,7 @@ export const createRunLimits = (kind: "rules" | "model", limits: Task["limits"],
   idleTimers: [] as Timers,
 });
 
-/** Starts the clocks. Those of an agent with a model wait until it begins to work: until then it waits for the machine, too. */
+/** Starts the clocks. The clocks of an agent with a model start only when it begins to work, because before that it also waits for the machine. */
 export function startClocks(runLimits: RunLimits): void {
   runLimits.isRunning = true;
   if (runLimits.kind === "rules") beginWork(runLimits);
@@ -92,7 +92,7 @@ export function countEvent(runLimits: RunLimits, event: AgentEvent, source: Even
   if (event.type === "tool_call") runLimits.callsInProgress++;
   if (event.type === "tool_result") runLimits.callsInProgress--;
   if (runLimits.isRunning && !runLimits.isWorking && isWork(event)) beginWork(runLimits);
-  // Requests made by a page are not activity of the agent, and have their own limit. Nor is a text that it prints.
+  // Requests made by a page are not activity of the agent, and have their own limit. A text that the agent prints is no activity either.
   const isPageRequest = event.type === "http" && event.purpose === "page";
   runLimits.printed = event.type === "milestone" && event.name === "agent_printed" ? event.detail.text : null;
   if (!isPageRequest && runLimits.printed === null) restartIdleTime(runLimits);
@@ -113,27 +113,27 @@ export function countEvent(runLimits: RunLimits, event: AgentEvent, source: Even
   }
 }
 
-/** Notes a limit on the model that was reached, and counts the commands of an agent that were stopped for another one. */
+/** Notes a model limit that was reached. For any other limit, counts the commands of an agent that were stopped. */
 function countLimit(runLimits: RunLimits, event: Extract<AgentEvent, { type: "limit" }>, source: EventSource): void {
   const { kind, stopsByLimit, warnAgent } = runLimits;
   const { limit, value, unit, near } = event;
   if (source === "gateway" && !near) runLimits.modelLimit = limit;
   if (source !== "agent" || kind !== "model") return;
-  // The agent stopped a command at a limit of the sandbox, or warns of one.
+  // The agent either stopped a command at a limit of the sandbox or warns of such a limit.
   const stops = (stopsByLimit.get(limit) ?? 0) + (near ? 0 : 1);
   stopsByLimit.set(limit, stops);
   warnAgent(limit);
   if (stops >= maxStops) endAtLimit(runLimits, { limit, value, unit });
 }
 
-/** Whether an event shows that an agent with a model works. Before that, its workspace is set up and its success checks run. */
+/** Whether an event shows that an agent with a model is working. Before that, its workspace is set up and its success checks run. */
 function isWork(event: AgentEvent): boolean {
   if (event.type === "milestone") return event.name === "work_began";
   if (event.type === "tool_call") return event.tool !== successCheckTool;
   return ["usage", "thought", "message", "end"].includes(event.type);
 }
 
-/** The final events if a limit ended the session. Throws an AgentFailure if the agent did nothing before. */
+/** The final events if a limit ended the session. Throws an AgentFailure if the agent had not done anything. */
 export function finalEventsOf({ reachedLimit, isEnded, used }: RunLimits): AgentEvent[] {
   if (!reachedLimit || isEnded) return [];
   const amount = inWords(reachedLimit);
@@ -196,7 +196,7 @@ function restartIdleTime(runLimits: RunLimits): void {
   const tooQuiet = `the agent was idle for ${inWords(idle)} and was stopped`;
   runLimits.idleTimers = [
     setTimeout(() => failRun(toIdleFailure(runLimits, tooQuiet)), idleMs),
-    // The agent is not warned, since a warning would reset the idle time.
+    // The agent gets no warning, because a warning would reset the idle time.
     setTimeout(() => storeEvent({ type: "limit", ...idle, near: true }), nearShare * idleMs),
   ];
 }

@@ -6,7 +6,7 @@ import { notFound } from "../errors.ts";
 
 export type RunRow = typeof runs.$inferSelect;
 
-/** The error of an ID without a run. */
+/** The error for an ID that no run has. */
 export const runNotFound = (id: string) => notFound(`No run has the ID ${id}.`);
 
 const runById = statement((db) =>

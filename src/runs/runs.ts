@@ -50,7 +50,7 @@ const columns = {
   report: runReportColumns,
 };
 
-/** A report whose goal was not tested succeeds if its score passes the bar of its prompt. Without a score nothing passed. */
+/** A report whose goal was not tested succeeds if its score passes the bar of its prompt. A report without a score doesn't pass. */
 function withSuccessBar(
   report: RunReport,
   successBar: NonNullable<Run["report"]>["passedBar"],
@@ -58,7 +58,7 @@ function withSuccessBar(
   const { outcome, score, scope } = report;
   const isMeasured = outcome === "not_judged" && score !== null && scope === successBar?.scope;
   const passes = isMeasured && score >= successBar.minScore;
-  // Changed in place: of a long list, each copy would take time.
+  // The report is changed in place, because copies take time in a long list.
   const result = report as NonNullable<Run["report"]>;
   if (passes) result.outcome = "succeeded";
   result.passedBar = passes ? successBar : null;
@@ -66,8 +66,8 @@ function withSuccessBar(
 }
 
 /**
- * A run for clients that were not written for evald, and take a report without a grade for an unfinished one: if its score passed the bar of its
- * prompt, it has the grade of that score.
+ * A run for clients that were not written for evald. They take a report without a grade for an unfinished one. So if the score passed the bar of its
+ * prompt, the report gets the grade of that score.
  */
 export function withGradeOfBar(run: Run): Run {
   const { report } = run;
@@ -75,7 +75,7 @@ export function withGradeOfBar(run: Run): Run {
   return { ...run, report: { ...report, grade: gradeLetter(report.score), nullNotice: null } };
 }
 
-/** The queries of a page, by the filters that they have. */
+/** The queries of a page. There is one for each combination of filters. */
 const pageQueries = perConnection((db: Db) => ({
   all: preparePageQueries(db, { promptId: false, reportStatus: false }),
   promptId: preparePageQueries(db, { promptId: true, reportStatus: false }),
@@ -172,7 +172,7 @@ const selectRuns = (db: Db) =>
     .innerJoin(prompts, eq(prompts.id, runs.promptId))
     .leftJoin(reports, eq(reports.runId, runs.id));
 
-/** The IDs of a page are selected by one index alone; only those rows are then joined, however deep the page is. */
+/** One index alone selects the IDs of a page. Only the rows of these IDs are joined, however deep the page is. */
 function preparePageQueries(db: Db, { promptId, reportStatus }: { promptId: boolean; reportStatus: boolean }) {
   const ids = reportStatus
     ? db

@@ -93,7 +93,7 @@ export const Run = Type.Object(
   {
     runId: Id,
     status: OneOf(runStatuses, "completed, failed and superseded are final; a completed run always has a report"),
-    // Without a title: clients read its properties here, without following a reference.
+    // It has no title, because clients read its properties here without following a reference.
     report: Nullable(
       Type.Object({
         ...RunReport.properties,

@@ -32,7 +32,7 @@ type SessionWriter = {
   clean(text: string): string;
   /** Redacts lines of text or JSON, such as the output of an agent. */
   cleanLines(lines: string): string;
-  /** Flushes buffered events; waits while the disk is full or another process is writing, until `stop`. Throws the last write error. */
+  /** Flushes buffered events. While the disk is full or another process is writing, it waits until `stop`. Throws the last write error. */
   close(stop: AbortSignal): Promise<void>;
 };
 
@@ -41,7 +41,7 @@ type SessionOptions = {
   secrets: readonly string[];
   /** Checked in each transaction: once it returns false, nothing more is stored. */
   mayWrite: () => boolean;
-  /** Gets the final write error; the session is then incomplete and must end. */
+  /** Called with the final write error. The session is then incomplete and must end. */
   onError?: (error: unknown) => void;
   /** The last event of a session to continue. */
   lastEvent?: SessionEvent | undefined;
@@ -67,7 +67,7 @@ export function openSession(
   let blockedSince: number | null = null;
   let failure: { error: unknown } | null = null;
 
-  /** Stores a batch. Keeps it in memory while that is not possible for now, within limits. Throws other errors. */
+  /** Stores a batch. If this is impossible for now, the batch stays in memory, within limits. Throws other errors. */
   function storeBatch(): void {
     clearTimeout(timer);
     timer = undefined;
@@ -83,7 +83,7 @@ export function openSession(
             for (const { row, pageText } of batch)
               if (pageText !== undefined) storePageText(db, row, row.seq, pageText);
           }
-          // Calls were paid for, whether or not their events are stored.
+          // The calls were paid for, even if their events can't be stored.
           for (const { type, source, at, data } of rows) {
             const call = paidCallOf(at, source, { type, ...data } as AgentEvent);
             if (call) recordSpending(ctx, tx, runId, call);
@@ -109,7 +109,7 @@ export function openSession(
       storeBatch();
       if (buffered.length > 0) timer ??= setTimeout(storeInBackground, blockedSince === null ? batchMs : retryMs);
     } catch {
-      // Already passed to `onError`.
+      // The error was already passed to `onError`.
     }
   }
 
@@ -123,7 +123,7 @@ export function openSession(
       // Few events have the text of a page, which is stored apart.
       const { type, pageText: fullText, ...fields } = { pageText: undefined, ...event };
       const pageText = fullText === undefined ? undefined : redaction.clean(fullText.slice(0, maxPageTextChars));
-      // Output of a command that still runs arrives in several events, and a list of lines in several texts.
+      // The output of a running command arrives in several events, and a list of lines in several texts.
       const textKey = `${source} ${type} ${"id" in event ? event.id : ""}`;
       const { data, bytes: eventBytes } = toStoredFields(fields, (text, name) =>
         redaction.clean(text, name, name === undefined ? undefined : `${textKey} ${name}`),
@@ -154,7 +154,7 @@ const shrinkSteps = [
   ...[512, 256, 128, 64, 32, 16, 8, 4, 2, 1].map((maxItems) => ({ chars: 256, maxItems })),
 ];
 
-/** Redacts an event and limits it to 32 KiB of JSON, by cutting texts and then lists; `cutBytes` is the number of bytes removed. */
+/** Redacts an event and limits it to 32 KiB of JSON. Texts are cut first, then lists. `cutBytes`: the number of bytes removed. */
 export function toStoredFields(
   fields: Record<string, unknown>,
   redact: (text: string, name?: string) => string,

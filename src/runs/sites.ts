@@ -6,12 +6,12 @@ import type { Context, OrgId } from "../context.ts";
 import type { Tx } from "../db/open.ts";
 import { badRequest, invalidField } from "../errors.ts";
 
-/** A built docs site in an uploaded archive, by the URL that it is published at. A run has at most one. */
+/** A built docs site in an uploaded archive, by the URL at which it is published. A run has at most one. */
 export type RequestedSites = Record<string, { archiveId: string; host?: SiteHost }>;
 
 /**
- * The site of a run, and the urlMap that leads the requests for its host to it; null without a site. Builds with different content have
- * different names, as previews do. Throws bad_request for a URL or an archive that can't be used, and for a urlMap that replaces the same host.
+ * The site of a run, and the urlMap that directs requests for its host to it; null: there is no site. Builds with different content have different
+ * names, as previews do. Throws bad_request for a URL or an archive that can't be used, and for a urlMap that replaces the same host.
  */
 export function resolveSites(
   ctx: Context,
@@ -41,6 +41,6 @@ export function resolveSites(
   return { site: { at: url.href, host, archiveId, hostname }, urlMap: { ...urlMap, [url.host]: target } };
 }
 
-/** What to request to run with the same site again. */
+/** The input that requests a run with the same site again. */
 export const requestedSitesOf = ({ site }: { site?: TaskSite }): RequestedSites =>
   site ? { [site.at]: { archiveId: site.archiveId, ...(site.host && { host: site.host }) } } : {};

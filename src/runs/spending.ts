@@ -15,7 +15,7 @@ import type { Spending } from "./schema.ts";
 /** Longer than any month. */
 const monthOrMoreMs = 32 * dayMs;
 
-/** What a call counts for in USD: its cost, or an estimate if that is unknown; null: there is none either. */
+/** The amount that a call counts, in USD: its cost, or an estimate if the cost is unknown; null: there is no estimate either. */
 export const countedUsd = sql<
   number | null
 >`coalesce(json_extract(${sessionEvents.data}, '$.costUsd'), json_extract(${sessionEvents.data}, '$.estimate.costUsd'))`;
@@ -28,8 +28,8 @@ const orgLimits = statement((db) =>
 );
 
 /**
- * Budget of a started run in USD: for the agent, and for the agent with its judge; null: no limit. `reservedUsd`: what it has reserved of its
- * monthly budgets; null: it has none. `isCapped`: whether any limit but the server's applies, so that its model must have a price.
+ * The budget of a started run in USD, for the agent alone and for the agent with its judge; null: no limit. `reservedUsd`: what the run has reserved
+ * of its monthly budgets; null: it has none. `isCapped`: whether a limit other than the server's applies. Then its model must have a price.
  */
 export function budgetOfRun(ctx: Context, orgId: string, limits: Limits | null, reservedUsd: number | null) {
   const ofOrg = orgLimits(ctx.db).get({ org: orgId });
@@ -41,7 +41,7 @@ export function budgetOfRun(ctx: Context, orgId: string, limits: Limits | null, 
   };
 }
 
-/** What some runs cost together, with estimates, in USD. `runIds`: selects their IDs. */
+/** What some runs cost together, with estimates, in USD. `runIds`: a query that selects their IDs. */
 export const costOfRuns = (db: Context["db"], runIds: SQLWrapper): number =>
   db
     .select({ usd: sql<number>`coalesce(sum(${runs.spentUsd}), 0)` })
@@ -49,7 +49,7 @@ export const costOfRuns = (db: Context["db"], runIds: SQLWrapper): number =>
     .where(inArray(runs.id, runIds))
     .get()?.usd ?? 0;
 
-/** The limit on money that a run reaches first, and whose it is. */
+/** The money limit that a run reaches first, and who set it. */
 export function findCostLimit(
   ctx: Context,
   { orgId, task, reservedUsd }: { orgId: string; task: RunTask; reservedUsd: number | null },
@@ -97,14 +97,14 @@ export type Month = { from: number; until: number };
 /** The calendar month of a moment in a time zone. */
 export function monthAt(timeZone: string, at: number): Month {
   const monthlySchedule = { id: "", frequency: "0 0 1 * *", timeZone };
-  // The last start of a month that is not after the moment.
+  // This is the last start of a month that is not after the moment.
   let from = at - monthOrMoreMs;
   for (let next = nextTime(monthlySchedule, from); next !== null && next <= at; next = nextTime(monthlySchedule, next))
     from = next;
   return { from, until: nextTime(monthlySchedule, at) ?? at };
 }
 
-/** What an organization spent in a period that begins and ends at a multiple of 15 minutes; `unpriced`: calls of unknown cost. */
+/** What an organization spent in a period that begins and ends at a multiple of 15 minutes. `unpriced`: the number of calls of unknown cost. */
 export function spentWithin(ctx: Context, org: string, { from, until }: Month) {
   const row = ctx.db
     .select({
@@ -118,7 +118,7 @@ export function spentWithin(ctx: Context, org: string, { from, until }: Month) {
   return row ?? { usd: 0, estimatedUsd: 0, unpriced: 0 };
 }
 
-/** What active runs have reserved and not spent; runs that ended have `reservedUsd` null. `ofRuns`: only theirs. */
+/** What active runs have reserved but not spent. For ended runs, `reservedUsd` is null. `ofRuns`: only what these runs have reserved. */
 export function reservedBy(ctx: Context, org: string, ofRuns?: SQL): { usd: number; runs: number } {
   const row = ctx.db
     .select({
@@ -132,6 +132,6 @@ export function reservedBy(ctx: Context, org: string, ofRuns?: SQL): { usd: numb
   return row ?? { usd: 0, runs: 0 };
 }
 
-/** The lower of two limits, of which null is none. */
+/** The lower of two limits. null: there is no limit. */
 export const lowerLimit = (one: number | null, other: number | null) =>
   one === null || other === null ? (one ?? other) : Math.min(one, other);

@@ -40,7 +40,7 @@ const ListedRuns = Type.Array(
 );
 
 type Runs = EvalRequest["runs"];
-/** An evaluation of more runs has less of each, so that all of them fit into a result. */
+/** An evaluation with more runs shows less of each run, so that all of them fit into a result. */
 const maxDetailedRuns = 10;
 const maxReasonChars = 120;
 
@@ -59,7 +59,7 @@ const toListedRuns = (runs: Runs): Static<typeof ListedRuns> =>
         failureReason: failureReason === null ? null : oneLine(failureReason, maxReasonChars),
       }));
 
-/** Its `agents` and `result` are not described in detail, since every word of the tool list costs tokens in every conversation. */
+/** `agents` and `result` are not described in detail, because every word of the tool list costs tokens in every conversation. */
 const BriefEvalRequest = Type.Object({
   ...EvalRequest.properties,
   runs: ListedRuns,
@@ -155,7 +155,7 @@ export const runTools = (ctx: Context): Tool[] => [
   }),
 ];
 
-/** For keys that may change things. */
+/** Tools for keys that may change things. */
 export const runEditTools = (ctx: Context): Tool[] => [
   tool({
     name: "cancel_run",

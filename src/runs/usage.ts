@@ -13,7 +13,7 @@ import { countedUsd } from "./spending.ts";
 export type LimitUsage = { name: string; unit: "seconds" | "usd" | "count"; used: number; limit: number | null };
 
 const numberIn = (path: string) => sql`json_extract(${sessionEvents.data}, ${`$.${path}`})`;
-/** What a call counts for in tokens: an estimate, if it has one. */
+/** How many tokens a call counts: the estimate, if it has one. */
 const countedTokens = sql`coalesce(${numberIn("estimate.inputTokens")} + ${numberIn("estimate.outputTokens")}, ${numberIn("inputTokens")} + ${numberIn("outputTokens")})`;
 
 const isMilestone = (name: string) =>
@@ -49,7 +49,7 @@ export function listLimitUsage(
     .select({
       toolCalls: countOfType("tool_call"),
       requests: countOfType("http"),
-      // As for the limit: the setup before the work and the judging after it don't count.
+      // This is the start that the limit uses: the setup before the work and the judging after it don't count.
       beganAt: sql<
         number | null
       >`coalesce(min(case when ${isMilestone("work_began")} then ${sessionEvents.at} end), min(${sessionEvents.at}))`,
@@ -60,7 +60,7 @@ export function listLimitUsage(
     .get() ?? { toolCalls: 0, requests: 0, beganAt: null, lastAt: null };
   const modelUse = db
     .select({
-      // The judge has limits of its own, but shares the budget.
+      // The judge has its own limits, but shares the budget.
       calls: sql<number>`coalesce(sum(${isBeforeJudging}), 0)`,
       tokens: sql<number>`coalesce(sum(${isBeforeJudging} * ${countedTokens}), 0)`,
       usd: sql<number>`coalesce(sum(${countedUsd}), 0)`,
@@ -90,7 +90,7 @@ const modelLimitUsage = (
 ];
 
 const cost = sql`json_extract(${sessionEvents.data}, '$.costUsd')`;
-/** The attempt that paid for a call: a later one than that of the session, if it judged a session of an earlier one. */
+/** The attempt that paid for a call. It is a later one than the attempt of the session if it judged the session of an earlier attempt. */
 const paidBy = sql`coalesce(json_extract(${sessionEvents.data}, '$.paidBy'), ${sessionEvents.attempt})`;
 
 /** 0 without rows; null if any cost is unknown. */
@@ -124,6 +124,6 @@ const lastUsage = statement((db) =>
     .limit(literal(1)),
 );
 
-/** The name of the model that answered last in a session; null if none did. */
+/** The name of the model that answered last in a session; null: no model answered. */
 export const lastModelOf = ({ db }: Context, { runId, attempt }: SessionId): string | null =>
   lastUsage(db).get({ runId, attempt })?.model ?? null;

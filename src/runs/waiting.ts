@@ -4,8 +4,8 @@ import { runs, type WaitingFor } from "../db/tables/runs.ts";
 import { untilUnlocked } from "../db/write-lock.ts";
 
 /**
- * Returns a function that stores what a run waits for; null: it no longer waits. Each value is stored after the one before it, as long as
- * `mayWrite` allows.
+ * Returns a function that stores what a run waits for; null: it no longer waits. Values are stored in the order of the calls, as long as `mayWrite`
+ * allows.
  */
 export function createWaitWriter(
   { db, log }: Context,
