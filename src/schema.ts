@@ -4,16 +4,16 @@ import { AppError, invalidField } from "./errors.ts";
 
 const wordsOfPatterns = new Map<string, string>();
 
-/** A pattern for a schema, or for the keys of a record, with what it allows in words: errors show these, never the pattern. */
+/** A pattern for a schema or for the keys of a record, with words for what it allows. Errors show the words, never the pattern. */
 export function shape(pattern: string, words: string): { pattern: string } {
   wordsOfPatterns.set(pattern, words);
   return { pattern };
 }
 
-/** The pattern of the keys of a map, if any text can be a key: it only asks for a beginning. */
+/** The pattern of a map's keys if any text can be a key. It only matches the beginning. */
 export const anyKey = "^";
 
-/** A map with keys of any text. The pattern that TypeBox chooses by itself matches no line break, and values under keys that don't match are not checked. */
+/** A map with any text as keys. TypeBox's own pattern doesn't match line breaks, and values under keys that don't match are not checked. */
 export const mapOf = <T extends TSchema>(values: T, options: ObjectOptions = {}) =>
   Type.Record(Type.String({ pattern: anyKey }), values, options);
 
@@ -33,7 +33,7 @@ export const Url = Type.String({ format: "uri" });
 /** Hosts that a run can replace. */
 export const maxMappedHosts = 200;
 
-/** The URL that replaces a host. The check of its format takes a second for a text of a megabyte. */
+/** The URL that replaces a host. Its length is limited, because checking the format of a megabyte of text takes a second. */
 export const MappedUrl = Type.String({ format: "uri", maxLength: 4000 });
 
 /** A date, in the time zone of the organization, or a time in a query; `toInstant` reads it. */
@@ -43,10 +43,7 @@ export const Moment = (description: string) =>
 /** A date, alone or with a time and its offset. */
 const instantShape = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
 
-/**
- * Epoch milliseconds of a date and time with its offset, or of the start of a date in a time zone. Throws bad_request that
- * names the field.
- */
+/** Epoch milliseconds of a date and time with its offset, or of the start of a date in a time zone. Throws bad_request, which names the field. */
 export function toInstant(field: string, text: string, timeZone: string): number {
   const day = text.slice(0, 10);
   const epochMs = instantShape.test(text) ? Date.parse(text) : Number.NaN;
@@ -69,7 +66,7 @@ export function toIso(at: number | Date | null): string | null {
 
 TypeRegistry.Set("PathId", (_, value) => typeof value === "string");
 
-/** An ID in a path. It is documented as a UUID but not checked: any other text is simply not found. */
+/** An ID in a path. It is documented as a UUID but not checked: for any other text, nothing is found. */
 export const PathId = (description: string) =>
   Type.Unsafe<string>({ [Kind]: "PathId", type: "string", format: "uuid", description });
 
@@ -89,7 +86,7 @@ export const HttpUrl = (description: string) => Type.String({ format: "uri", ...
 export const httpUrl = (address: string): URL | null =>
   /^https?:\/\/[^/?#\\]/i.test(address) ? URL.parse(address) : null;
 
-/** Throws bad_request that names the field unless the value is an absolute http(s) URL with a host. */
+/** Throws bad_request, which names the field, unless the value is an absolute http(s) URL with a host. */
 export function checkHttpUrl(field: string, value: string): void {
   if (!httpUrl(value)) throw invalidField(field, `${JSON.stringify(value)} is not an absolute http or https URL`);
 }
@@ -104,7 +101,7 @@ export function toName(text: string): string {
   return name;
 }
 
-/** A name as it looks: equal for names that differ only in characters that are invisible, wide or composed (Unicode, NFKC). */
+/** A name as it looks. Names that differ only in invisible, wide or composed characters are equal (Unicode, NFKC). */
 export const toVisibleName = (name: string): string =>
   name
     .normalize("NFKC")
@@ -112,7 +109,7 @@ export const toVisibleName = (name: string): string =>
     .replace(/\s+/g, " ")
     .trim();
 
-/** The member of a record by a name that others chose: not what every object inherits, such as `constructor`. */
+/** The member of a record by a name that others chose. Inherited members of every object, such as `constructor`, don't count. */
 export const ownMember = <T>(record: Readonly<Record<string, T>>, name: string): T | undefined =>
   Object.hasOwn(record, name) ? record[name] : undefined;
 
@@ -145,7 +142,7 @@ export const OneOf = <const T extends string>(values: readonly T[], description?
     ...(description === undefined ? {} : { description }),
   });
 
-/** A bad_request that names the invalid input and says what it must be. `whole` names the value itself: `body`. */
+/** A bad_request that names the invalid input and says what it must be. `whole`: the name of the value itself, such as `body`. */
 export function invalidInput(error: ValueError, whole: string): AppError {
   const { type, path, schema, value } = innermost(error);
   const steps = path
@@ -163,7 +160,7 @@ export function invalidInput(error: ValueError, whole: string): AppError {
   });
 }
 
-/** For a value that may also be null: the error against its other type. */
+/** If a value may also be null, returns the error of its other type. */
 function innermost(error: ValueError): ValueError {
   if (error.value === null || error.value === undefined) return error;
   const choices = error.errors.map((each) => each.First()).filter((each) => each?.schema.type !== "null");
@@ -171,7 +168,7 @@ function innermost(error: ValueError): ValueError {
   return only ? innermost(only) : error;
 }
 
-/** What is wrong with a field that an object, or a record by the pattern of its keys, does not have. */
+/** What is wrong with an unknown field of an object, or of a record with a pattern for its keys. */
 function unknownField({ properties = {}, patternProperties = {} }: TSchema): string {
   const [pattern] = Object.keys(patternProperties);
   if (pattern !== undefined) return `must have a name of ${wordsOfPatterns.get(pattern)}`;

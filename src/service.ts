@@ -54,10 +54,10 @@ type ServiceOptions = Omit<ContextOptions, "stopping"> & {
   deliveryTimeoutMs?: number;
 };
 
-/** What finishes requests that take several runs. */
+/** The loops that finish requests for several runs. */
 const requestLoopFactories = [createGateLoop, createExperimentLoop, createBisectLoop, createCalibrationLoop];
 
-/** Everything that has state, connected and on one database. Nothing listens and no job runs yet. */
+/** Connects everything that has state, on one database. Nothing listens yet, and no job runs yet. */
 export function createService(options: ServiceOptions) {
   const { workers = null, leaseMs, env = {} } = options;
   const stopping = new AbortController();
@@ -124,26 +124,26 @@ export function createService(options: ServiceOptions) {
     runner,
     notifier,
     scheduler,
-    /** They finish what was requested, also for a command without a service. */
+    /** The loops finish what was requested, even for a command without a service. */
     requestLoops,
     backupLoop,
     upkeep,
-    /** Checks of the installation. They start when the service has started. */
+    /** Checks of the installation. They start after the service has started. */
     healthChecks,
-    /** What these found at their last run. */
+    /** What the checks found at their last run. */
     listProblems: () => listStoredProblems(ctx),
     /** Answers a model call of a run on a worker. */
     answerModelCall: gatewayOf(ctx).answer,
-    /** What to mend about backups although the service is ready; null: nothing. */
+    /** What to fix about backups although the service is ready; null: nothing. */
     findWarning: () => findBackupWarning(ctx),
     /** The public key of its exports; null: they aren't signed. */
     signingKey: () => signingKeyOf(ctx),
-    /** Says in a sentence why the service isn't ready; null if it is. */
+    /** Why the service isn't ready, in a sentence; null: it is ready. */
     findProblem: () => findProblem(ctx, runner.findProblem()),
 
     /** Recovers what a previous process left, then runs jobs and schedules. Call it under the data lock. */
     async start(): Promise<void> {
-      // Old temporary folders don't matter in the meantime.
+      // The start doesn't wait for this, because old temporary folders do no harm.
       cleanup = sweepWorkspaces(workspaces).catch((error) =>
         log.warn({ err: error }, "could not remove leftovers of a killed process"),
       );
@@ -159,7 +159,7 @@ export function createService(options: ServiceOptions) {
     prepare(): void {
       options.standby?.start(local, config.concurrency);
       if (!workers) void checkSandbox(ctx, local.findSandbox);
-      // The first run that needs it reports errors.
+      // If this fails, the first run that needs it reports the error.
       if (config.agentModel !== null) local.prepare();
     },
 
@@ -199,7 +199,7 @@ async function findProblem({ db, commit, disk }: Context, runnerProblem: string 
   if (diskProblem !== null) return `the database disk has failed: ${diskProblem}`;
   if (runnerProblem !== null) return `the job runner is not taking jobs: ${runnerProblem}`;
   try {
-    // A small write that reaches the disk: a rolled back transaction wouldn't.
+    // This write is small but reaches the disk. A transaction that is rolled back would not.
     await commit(() => db.$client.run("pragma user_version = 0"));
     return null;
   } catch (error) {

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** Announces something within this process to whoever subscribed, immediately and in the order of subscription. Nobody needs to listen. */
+/** Announces something within this process to all subscribers, immediately and in the order of subscription. There need not be any subscribers. */
 type Signal<T = void> = {
   emit(value: T): void;
   subscribe(listener: (value: T) => void): void;
@@ -14,7 +14,7 @@ export function createSignal<T = void>(): Signal<T> {
       for (const listener of listeners) listener(value);
     },
     subscribe(listener) {
-      // What a listener does is not a part of the request during which the signal is emitted.
+      // The work of a listener is not part of the request during which the signal is emitted.
       listeners.push(AsyncLocalStorage.bind(listener));
     },
   };

@@ -27,7 +27,7 @@ import type { ScheduledEvaluation } from "./schema.ts";
 
 const hourMs = 3600_000;
 const dayMs = 24 * hourMs;
-/** An evaluation that starts this late is on time: a restart takes some seconds. */
+/** An evaluation counts as on time if it starts at most this late. A restart takes some seconds. */
 const onTimeMs = 60_000;
 const missedReasons = {
   notLatest: "the service was not running at that time, and only the latest missed evaluation runs later",
@@ -46,12 +46,12 @@ const lateReasons = {
 
 export type Outcome = Omit<ScheduledEvaluation, "scheduledAt" | "createdAt">;
 
-/** `latest`: the outcome of the latest evaluation, if it was due. `missed`: how many due evaluations were missed. */
+/** `latest`: the outcome of the latest evaluation, if it was due. `missed`: the number of due evaluations that were missed. */
 export type DueResult = { isDone: boolean; latest: Outcome | null; missed: number };
 
 /**
- * Decides the outcome of the evaluations of a prompt that are due at `time`, oldest first and up to a batch of them, and advances its
- * schedule. The latest one gets `failure` as its outcome instead, if there is one.
+ * Decides the outcomes of the evaluations of a prompt that are due at `time`, oldest first and up to a batch of them. Advances the schedule of the
+ * prompt. If there is a `failure`, it becomes the outcome of the latest evaluation.
  */
 export function settleDueEvaluations(
   ctx: Context,
@@ -67,7 +67,7 @@ export function settleDueEvaluations(
     return { isDone: true, latest: null, missed: 0 };
   }
   const { orgId, createdAt, nextEvaluationAt } = prompt;
-  // An evaluation that was due before the prompt was created is not missed: the clock was wrong and has been corrected.
+  // An evaluation that was due before the prompt was created is not missed. The clock was wrong then and has been corrected since.
   const isOfWrongClock = nextEvaluationAt !== null && nextEvaluationAt < createdAt && createdAt <= time;
   let dueAt = isOfWrongClock ? nextTime(schedule, createdAt) : nextEvaluationAt;
   let latest: Outcome | null = null;
@@ -99,7 +99,7 @@ export function settleDueEvaluations(
   return { isDone, latest, missed: missedAt.length };
 }
 
-/** Why an evaluation is missed that was due before `time`, by the prompt's policy; null: it runs. `following`: when the one after it is due. */
+/** Why an evaluation that was due before `time` is missed, by the prompt's policy; null: it runs. `following`: when the next evaluation is due. */
 function missedReasonOf(
   { catchUp, catchUpHours }: ScheduledPrompt,
   dueAt: number,
@@ -119,7 +119,7 @@ function missedReasonOf(
   return lateMs > maxLateMs[catchUp] ? missedReasons.tooOld : null;
 }
 
-/** The outcome of an evaluation that is due now: by the prompt's policy, it may have to wait for unfinished runs of the one before it. */
+/** The outcome of an evaluation that is due now. By the prompt's policy, it may have to wait for unfinished runs of the previous evaluation. */
 function runDueEvaluation(ctx: Context, tx: Tx, prompt: ScheduledPrompt, isLate: boolean): Outcome {
   const { overlap } = prompt;
   if (overlap === "queue" && waitingEvaluationOf(ctx.db).get({ id: prompt.id }))
@@ -133,16 +133,13 @@ function runDueEvaluation(ctx: Context, tx: Tx, prompt: ScheduledPrompt, isLate:
   return requestEvaluation(ctx, tx, prompt, isLate ? lateReasons.down : null);
 }
 
-/** Whether the evaluation of a prompt that waits for the end of the previous one no longer has to. */
+/** Whether the waiting evaluation of a prompt no longer has to wait for the end of the previous one. */
 export function isWaitOver({ db }: Context, promptId: string): boolean {
   const prompt = scheduledPromptById(db).get({ id: promptId });
   return prompt !== undefined && (scheduleOf(prompt) === null || !isStillRunning(db, prompt));
 }
 
-/**
- * Gives the evaluation of a prompt that waits for the end of the previous one its outcome, if the previous one has ended. Null: nothing waits, or
- * it still has to.
- */
+/** Gives the waiting evaluation of a prompt its outcome, if the previous evaluation has ended. null: no evaluation waits, or it still has to wait. */
 export function settleWaitingEvaluation(ctx: Context, tx: Tx, promptId: string, time: number): Outcome | null {
   const prompt = scheduledPromptById(ctx.db).get({ id: promptId });
   const waiting = waitingEvaluationOf(ctx.db).get({ id: promptId });
@@ -155,7 +152,7 @@ export function settleWaitingEvaluation(ctx: Context, tx: Tx, promptId: string, 
   return outcome;
 }
 
-/** Requests the runs of an evaluation, unless earlier ones have failed too often. `lateReason`: why it is late; null: it is on time. */
+/** Requests the runs of an evaluation, unless too many earlier evaluations have failed. `lateReason`: why it is late; null: it is on time. */
 function requestEvaluation(ctx: Context, tx: Tx, prompt: ScheduledPrompt, lateReason: string | null): Outcome {
   if (haveAllFailed(ctx.db, prompt)) {
     tx.update(prompts).set({ status: "paused" }).where(eq(prompts.id, prompt.id)).run();
@@ -206,10 +203,10 @@ const latestEvaluations = statement((db) => {
     .limit(literal(maxFailures));
 });
 
-/** Whether as many scheduled evaluations as may fail in a row have failed since the prompt was last paused for that. */
+/** Whether the latest scheduled evaluations have all failed since the prompt was last paused for that, up to the number that may fail in a row. */
 function haveAllFailed(db: Db, { orgId, id }: ScheduledPrompt): boolean {
   const latest = latestEvaluations(db).all({ orgId, id });
-  // One that failed itself has no runs, and so has a pause.
+  // Neither an evaluation that failed itself nor a pause has runs.
   const isFailure = ({ evalRequestId, reason }: (typeof latest)[number]) =>
     evalRequestId === null ? reason !== pausedReason : hasFailed(db, orgId, evalRequestId);
   return latest.length === maxFailures && latest.every(isFailure);
@@ -222,7 +219,7 @@ const endsOfRuns = statement((db) =>
     .where(and(eq(runs.orgId, sql.placeholder("orgId")), eq(runs.evalRequestId, sql.placeholder("evalRequestId")))),
 );
 
-/** Whether all runs of an evaluation failed, and nobody cancelled one. */
+/** Whether all runs of an evaluation failed without a cancelled one among them. */
 function hasFailed(db: Db, orgId: string, evalRequestId: string): boolean {
   const ends = endsOfRuns(db).all({ orgId, evalRequestId });
   return ends.length > 0 && ends.every(({ status, cause }) => status === "failed" && cause !== "cancelled");

@@ -42,9 +42,9 @@ export function listScheduledEvaluations(
   };
 }
 
-/** The scheduled evaluations of all prompts that were missed, skipped or failed, wait, or ran late, newest first. */
+/** The scheduled evaluations of all prompts that need attention, newest first: they were missed, skipped or failed, wait, or ran late. */
 export function listScheduleExceptions(ctx: Context, org: OrgId, { limit, offset }: Page): Paged<ScheduleException> {
-  // Only those that ran on time have no reason.
+  // Only evaluations that ran on time have no reason.
   const where = and(eq(scheduledEvaluations.orgId, org), isNotNull(scheduledEvaluations.reason));
   const rows = ctx.db
     .select({ evaluation: scheduledEvaluations, id: prompts.id, title: prompts.title, text: titleText })

@@ -12,7 +12,7 @@ export const batchSize = 200;
 
 const id = sql.placeholder("id");
 const at = sql.placeholder("at");
-/** As in the partial index. */
+/** The same condition as in the partial index. */
 const isWaiting = sql`${scheduledEvaluations.outcome} = 'waiting'`;
 
 /** Prompts with an evaluation that is due `at`. */
@@ -73,7 +73,7 @@ export const settleWaiting = statement((db) =>
     .where(and(eq(scheduledEvaluations.promptId, id), isWaiting)),
 );
 
-/** Deletes the evaluations after a time, which are in the future if the clock was set back, except the ones that ran. */
+/** Deletes the evaluations after a time, except the ones that ran. After the clock was set back, they are in the future. */
 export const deleteLaterEvaluations = statement((db) =>
   db
     .delete(scheduledEvaluations)
@@ -97,9 +97,9 @@ const selectPrompts = (db: Db) =>
       catchUp: prompts.catchUp,
       catchUpHours: prompts.catchUpHours,
       overlap: prompts.overlap,
-      // An evaluation fills the template with these.
+      // An evaluation fills its template with these values.
       templateDefaults: prompts.templateDefaults,
-      // What was due before is not missed.
+      // Evaluations that were due before this time are not missed.
       createdAt: prompts.createdAt,
       nextEvaluationAt: prompts.nextEvaluationAt,
       timeZone: orgs.timeZone,
@@ -122,6 +122,6 @@ export const scheduledPromptsAfter = statement((db) =>
     .limit(batchSize),
 );
 
-/** The schedule of an active prompt that has one, unless those of its organization are paused; null for all others. */
+/** The schedule of an active prompt. null: the prompt has none or isn't active, or the schedules of its organization are paused. */
 export const scheduleOf = ({ id, status, frequency, timeZone, schedulesPausedAt }: ScheduledPrompt): Schedule | null =>
   status === "active" && frequency !== null && schedulesPausedAt === null ? { id, frequency, timeZone } : null;

@@ -26,7 +26,7 @@ import {
   waitingPrompts,
 } from "./scheduled-prompts.ts";
 
-/** Maximum time between checks, since the clock may be set and another process may change a schedule. */
+/** Maximum time between checks. The clock may be set, and another process may change a schedule. */
 const longestSleepMs = 30_000;
 const maxTitleLength = 80;
 
@@ -36,7 +36,7 @@ type DuePrompt = { id: string; failure: Outcome | null };
 type Scheduler = {
   ctx: Context;
   isStopped: boolean;
-  /** The latest time that the clock showed; infinite before the first check, as a previous process may have read a later one. */
+  /** The latest time that the clock showed. Before the first check it is infinite, because a previous process may have read a later time. */
   latestTime: number;
   /** When the last check began, in milliseconds of the monotonic clock. */
   checkedAt: number;
@@ -84,7 +84,7 @@ async function processDue(scheduler: Scheduler): Promise<number | null> {
   let due: DuePrompt[] = duePrompts(ctx.db)
     .all({ at: readClock(scheduler) })
     .map(({ id }) => ({ id, failure: null }));
-  // Round robin in batches, so a prompt with many missed evaluations does not block the others.
+  // Prompts take turns in batches, so that a prompt with many missed evaluations does not block the others.
   while (due.length > 0) {
     const unfinished: DuePrompt[] = [];
     for (const prompt of due) {
@@ -104,8 +104,8 @@ function readClock(scheduler: Scheduler): number {
 }
 
 /**
- * Processes some due evaluations of a prompt and returns whether none is left. An evaluation with an internal error fails, so it does not
- * block others.
+ * Processes some due evaluations of a prompt. Returns whether none is left. An evaluation with an internal error fails, so that it does not block
+ * others.
  */
 async function settle(scheduler: Scheduler, due: DuePrompt): Promise<boolean> {
   const { ctx } = scheduler;
@@ -121,15 +121,16 @@ async function settle(scheduler: Scheduler, due: DuePrompt): Promise<boolean> {
   }
 }
 
-/** Starts the evaluation of a prompt that waited for the end of the previous one, if that has ended. */
+/** Starts the waiting evaluation of a prompt if the previous evaluation has ended. */
 async function settleWaiting({ ctx }: Scheduler, promptId: string): Promise<void> {
   const latest = await ctx.commit((tx) => settleWaitingEvaluation(ctx, tx, promptId, ctx.now()));
   announceResult(ctx, promptId, { latest, missed: 0 });
 }
 
 /**
- * Realigns all schedules at the first check, and if the clock was set back: to the time of the last check by the new clock, so that evaluations that
- * came due since then aren't skipped. The monotonic clock says how long ago that was, in whole seconds.
+ * Realigns all schedules at the first check, and again if the clock was set back. After that, they continue from the time of the last check as the
+ * new clock would have shown it, so that evaluations that have come due since aren't skipped. The monotonic clock tells how long ago the last check
+ * was, in whole seconds.
  */
 async function realignToClock(scheduler: Scheduler): Promise<void> {
   const { ctx, latestTime, checkedAt } = scheduler;
@@ -145,8 +146,8 @@ async function realignToClock(scheduler: Scheduler): Promise<void> {
 }
 
 /**
- * Realigns the schedules after a prompt ID and returns the last ID; undefined if none is left. The next evaluation of a prompt must not wait
- * behind those that were processed in what is now the future. They are deleted, except those that ran, which do not run again.
+ * Realigns the schedules after a prompt ID. Returns the last ID; undefined: none is left. The next evaluation of a prompt must not wait behind
+ * evaluations that were processed at a time that is now in the future. These are deleted, except those that ran, which do not run again.
  */
 const realignBatch = (ctx: Context, afterId: string, time: number): Promise<string | undefined> =>
   ctx.commit(() => {
@@ -161,7 +162,7 @@ const realignBatch = (ctx: Context, afterId: string, time: number): Promise<stri
     return prompts.at(-1)?.id;
   });
 
-/** Logs the outcomes of a prompt's due evaluations, and notifies the people and features concerned. Call it after the commit. */
+/** Logs the outcomes of a prompt's due evaluations, and notifies the people and features that they concern. Call it after the commit. */
 function announceResult(ctx: Context, promptId: string, { latest, missed }: Omit<DueResult, "isDone">): void {
   if (missed > 0) ctx.log.warn({ prompt: promptId, missed }, "scheduled evaluations missed");
   if (!latest) return;

@@ -10,7 +10,7 @@ import { getPromptRow, scheduleOf } from "../prompts/prompts.ts";
 import { toIso } from "../schema.ts";
 import type { Schedule, ScheduleState } from "./schema.ts";
 
-/** Times that a schedule shows. */
+/** How many next times a schedule shows. */
 const maxTimes = 20;
 
 /** The schedule of a prompt with its next times. Throws not_found. */
@@ -45,7 +45,7 @@ export function getScheduleState({ db }: Context, org: OrgId): ScheduleState {
   };
 }
 
-/** Pauses all schedules of an organization: nothing is due until they are resumed. Pausing them again changes nothing. */
+/** Pauses all schedules of an organization. Nothing is due until they are resumed. Pausing them again changes nothing. */
 export function pauseSchedules(ctx: Context, org: OrgId): ScheduleState {
   transaction(ctx.db, (tx) => {
     if (hasPausedSchedules(ctx.db, org)) return;
@@ -60,7 +60,7 @@ export function pauseSchedules(ctx: Context, org: OrgId): ScheduleState {
   return getScheduleState(ctx, org);
 }
 
-/** Resumes the schedules of an organization from now on: what would have been due in between is not made up. */
+/** Resumes the schedules of an organization from now on. Evaluations that would have been due in the meantime are not made up for. */
 export function resumeSchedules(ctx: Context, org: OrgId): ScheduleState {
   transaction(ctx.db, (tx) => {
     if (!hasPausedSchedules(ctx.db, org)) return;

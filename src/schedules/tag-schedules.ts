@@ -11,9 +11,9 @@ import { checkFrequency, checkSchedule } from "../prompts/prompt-check.ts";
 import { scheduleOf } from "../prompts/prompts.ts";
 import type { TagSchedule, TagScheduleResult } from "./schema.ts";
 
-/** Prompts changed in one transaction. Requests are answered in between. */
+/** How many prompts one transaction changes. Requests are answered between transactions. */
 const batchSize = 50;
-/** Problems that a response contains. */
+/** How many problems a response contains. */
 const maxProblems = 20;
 
 /**
@@ -50,7 +50,7 @@ export async function scheduleTag(ctx: Context, org: OrgId, { tag, ...input }: T
 
 type TaggedPrompt = ReturnType<typeof listTaggedPrompts>[number];
 
-/** The next prompts with a tag, without archived ones, by ID. */
+/** The next prompts with a tag, by ID. Archived prompts are left out. */
 function listTaggedPrompts({ db }: Context, org: OrgId, tag: string, afterId: string) {
   const onProvider = and(eq(providers.orgId, prompts.orgId), eq(providers.id, prompts.targetProviderId));
   return db
@@ -63,7 +63,7 @@ function listTaggedPrompts({ db }: Context, org: OrgId, tag: string, afterId: st
     .all();
 }
 
-/** Sets the frequency of a prompt and returns null, or returns why it can't have it. */
+/** Sets the frequency of a prompt and returns null. If the prompt can't have the frequency, returns why. */
 function schedulePrompt(ctx: Context, { prompt, provider }: TaggedPrompt, frequency: string | null) {
   const { id, orgId } = prompt;
   try {

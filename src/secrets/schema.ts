@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Nullable, OneOf, shape, Time } from "../schema.ts";
 
-/** Shorter texts can't be told from others in what a run stores. */
+/** A shorter text can't be told from other texts in what a run stores. */
 export const minSecretChars = 8;
 export const maxSecretChars = 4096;
 export const maxSecrets = 100;
@@ -11,7 +11,7 @@ export const secretName = shape(
   "1 to 100 letters, digits and _, starting with a letter or _",
 );
 
-/** Hosts that a secret may be sent to. */
+/** Maximum number of hosts to which a secret may be sent. */
 const maxSecretHosts = 20;
 const Hosts = Type.Array(
   Type.String({

@@ -29,8 +29,8 @@ export const listSecrets = (ctx: Context, org: OrgId): CheckSecret[] =>
     .map((row) => toSecret(ctx, row));
 
 /**
- * Stores a secret, encrypted, in place of the one before. `hosts`: the only ones that may get it; null: that of each check; undefined: as before.
- * Throws bad_request for an invalid name, value or host, and conflict for too many. No error quotes the value.
+ * Stores a secret, encrypted. It replaces an earlier secret of the same name. `hosts`: the only hosts that may get it; null: the host of each check;
+ * undefined: unchanged. Throws bad_request for an invalid name, value or host, and conflict for too many secrets. No error quotes the value.
  */
 export function setSecret(
   ctx: Context,
@@ -71,7 +71,7 @@ function toHost(text: string, i: number): string {
   return url.host;
 }
 
-/** Checks that refer to it can't run afterwards. Throws not_found. */
+/** Deletes a secret. Checks that refer to it can't run afterwards. Throws not_found. */
 export const deleteSecret = (ctx: Context, org: OrgId, name: string): CheckSecret =>
   transaction(ctx.db, (tx) => {
     const [deleted] = tx.delete(checkSecrets).where(whereSecret(org, name)).returning().all();
@@ -80,7 +80,7 @@ export const deleteSecret = (ctx: Context, org: OrgId, name: string): CheckSecre
     return toSecret(ctx, deleted);
   });
 
-/** Secrets by name, without those that don't exist or can't be decrypted. */
+/** Secrets by name. Secrets that don't exist or can't be decrypted are left out. */
 export function readSecrets(ctx: Context, org: OrgId, names: readonly string[]): CheckSecrets {
   if (names.length === 0) return {};
   const where = and(eq(checkSecrets.orgId, org), inArray(checkSecrets.name, [...names]));
@@ -93,7 +93,7 @@ export function readSecrets(ctx: Context, org: OrgId, names: readonly string[]):
   );
 }
 
-/** The hosts that a secret may be sent to; null: that of each check; undefined: there is no secret of this name. */
+/** The hosts to which a secret may be sent; null: the host of each check; undefined: there is no secret of this name. */
 export const findSecretHosts = ({ db }: Context, org: OrgId, name: string): string[] | null | undefined =>
   db.select({ hosts: checkSecrets.hosts }).from(checkSecrets).where(whereSecret(org, name)).get()?.hosts;
 
@@ -101,7 +101,7 @@ export const findSecretHosts = ({ db }: Context, org: OrgId, name: string): stri
 function checkValue(value: string): void {
   if (value.length < minSecretChars || value.length > maxSecretChars)
     throw invalidField("value", `must have ${minSecretChars} to ${maxSecretChars} characters`);
-  // Headers can't have others.
+  // Headers can't contain any other characters.
   if (!/^[\x20-\x7e]*$/.test(value)) throw invalidField("value", "must be one line of printable ASCII characters");
 }
 

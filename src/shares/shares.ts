@@ -8,7 +8,7 @@ import { badRequest, conflict, notFound } from "../errors.ts";
 import { getReportRow, type ReportRow } from "../reports/report-row.ts";
 import { toIso } from "../schema.ts";
 
-/** The lifetimes of a link to choose from, in days. */
+/** The lifetimes that a link can have, in days. */
 export const shareDays = [1, 7, 30, 90] as const;
 export const shareStates = ["active", "expired", "revoked"] as const;
 const dayMs = 24 * 3600_000;
@@ -39,8 +39,8 @@ export const sharesOfReport = (ctx: Context, { orgId, id }: ReportRow): ShareLin
     .map((each) => toShare(ctx, each));
 
 /**
- * Creates a link that expires after this many days. `url` is the only copy: the database stores a digest. Throws
- * not_found, bad_request, and conflict for an existing `id`, as when a form is submitted twice.
+ * Creates a link that expires after this many days. `url` is the only copy, because the database stores only a digest. Throws not_found, bad_request,
+ * and conflict for an existing `id`, as when a form is submitted twice.
  */
 export function createShare(
   ctx: Context,
@@ -61,7 +61,7 @@ export function createShare(
   const createdAt = ctx.now();
   const row = {
     tokenHash: hashOf(token),
-    // The ID of another organization's link is as good as none: nobody may learn that it exists.
+    // If the ID belongs to a link of another organization, it is ignored. Nobody may learn that such a link exists.
     id: existing || id === undefined ? ctx.newId(createdAt) : id,
     orgId: org,
     reportId,
@@ -97,7 +97,7 @@ export function revokeShare(ctx: Context, org: OrgId, slug: string, id: string):
 }
 
 /**
- * What a token shows, unless the link has expired or was revoked, or its report was archived. Throws not_found, the
+ * What a token shows. Throws not_found if there is no such link, if it has expired or was revoked, or if its report was archived. The error is the
  * same for every reason.
  */
 export function getShared(ctx: Context, token: string): SharedReport {

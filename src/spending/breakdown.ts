@@ -12,12 +12,12 @@ import { round } from "../stats/repeats.ts";
 import { type Amount, type Detail, readDetails, readQuarterHours, readRest } from "./details.ts";
 import type { BreakdownName, SpendingReport, SpendingRow } from "./schema.ts";
 
-/** Rows of a breakdown; all others are one row. */
+/** Maximum rows of a breakdown. All other rows are combined into one. */
 const maxRows = 100;
 
 type Row = Omit<SpendingRow, "name">;
 
-/** Adds up amounts by key, for this month and the one before. Most expensive first. */
+/** Adds up amounts by key, for this month and the previous one. The most expensive key comes first. */
 function rowsBy<T extends Amount>(current: T[], previous: T[], keyOf: (detail: T) => string): Row[] {
   const rows = new Map<string, Row>();
   const rowOf = (key: string) => {
@@ -45,10 +45,10 @@ const toOther = (rows: Row[]): Row => ({
   previousUsd: rows.reduce((sum, { previousUsd }) => sum + previousUsd, 0),
 });
 
-/** A smaller rest is a rounding error, in USD. */
+/** A smaller rest is a rounding error. In USD. */
 const minRestUsd = 1e-7;
 
-/** Adds the rest, which belongs to no prompt, to the row of all others. */
+/** Adds the rest, which belongs to no prompt, to the row of all other prompts. */
 function withRest(rows: Row[], rest: Amount, previous: Amount): Row[] {
   if (rest.usd < minRestUsd && previous.usd < minRestUsd) return rows;
   const ofNoPrompt = {
@@ -81,7 +81,7 @@ const triggerNames: Record<string, string> = {
 };
 const noRequesterNames: Record<string, string> = { schedule: "Schedules", regrade: "Regrades", operator: "Operator" };
 
-/** The triggers that share a row with others. */
+/** The triggers that are combined with others in one row. */
 const triggerKeys: Partial<Record<Detail["trigger"], string>> = { web: "manual", cli: "manual", mcp: "api" };
 const triggerKeyOf = ({ trigger }: Detail): string => triggerKeys[trigger] ?? trigger;
 
@@ -91,7 +91,7 @@ function requesterKeyOf({ trigger, personId, keyId }: Detail): string {
   return trigger === "schedule" || trigger === "regrade" ? trigger : "operator";
 }
 
-/** What a month cost by what it was for, beside the month before. */
+/** What a month cost, broken down by purpose, compared with the previous month. */
 export function getBreakdown(
   ctx: Context,
   org: OrgId,
@@ -119,7 +119,7 @@ export function getBreakdown(
   } satisfies Record<BreakdownName, SpendingRow[]>;
 }
 
-/** The days of a month on which it or the month before has a cost. */
+/** The days of a month on which this month or the previous one has a cost. */
 function daysOf(ctx: Context, org: OrgId, month: Month, previousMonth: Month, timeZone: string): SpendingRow[] {
   // In Canada, dates are written as `2026-11-21`.
   const format = new Intl.DateTimeFormat("en-CA", { timeZone, year: "numeric", month: "2-digit", day: "2-digit" });

@@ -12,7 +12,7 @@ import type { Budget, BudgetInput } from "./schema.ts";
 
 const maxBudgets = 100;
 
-/** The budgets of prompts and tags, with what this month has cost of them, oldest first. */
+/** The budgets of prompts and tags, oldest first. Each has the amount spent of it this month. */
 export function listBudgets(ctx: Context, org: OrgId): Budget[] {
   const month = currentMonthOf(ctx, org);
   return listOtherBudgets(ctx, org).map((budget) => {
@@ -30,8 +30,8 @@ export function listBudgets(ctx: Context, org: OrgId): Budget[] {
 }
 
 /**
- * Sets the budget of a prompt or a tag; null removes it. Runs that start from now on keep it. Returns all budgets. Throws not_found for an
- * unknown prompt, and bad_request unless there is exactly one of `promptId` and `tag`, for a tag that no prompt has, or for too many.
+ * Sets the budget of a prompt or a tag; null removes it. It applies to runs that start from now on. Returns all budgets. Throws not_found for an
+ * unknown prompt. Throws bad_request unless exactly one of `promptId` and `tag` is given, for a tag that no prompt has, and for too many budgets.
  */
 export function setBudget(ctx: Context, org: OrgId, { promptId, tag, maxUsdAMonth }: BudgetInput): Budget[] {
   if ((promptId === undefined) === (tag === undefined)) throw badRequest("Pass exactly one of promptId and tag.");

@@ -4,7 +4,7 @@ import { spending, spendingDetails } from "../db/tables/spending.ts";
 import { isWithin, periodSpansOf } from "../runs/paid-calls.ts";
 import { type Month, spentWithin } from "../runs/spending.ts";
 
-/** What spending is told apart by. */
+/** The columns by which spending is broken down. */
 const categories = {
   promptId: spendingDetails.promptId,
   agent: spendingDetails.agent,
@@ -19,7 +19,7 @@ export type Amount = { usd: number; estimatedUsd: number };
 
 export type Detail = ReturnType<typeof readDetails>[number];
 
-/** What a month cost by what it was for: its whole days in UTC, and the quarters of an hour at both ends. */
+/** What a month cost, broken down by purpose. It is read from the whole days in UTC and the quarters of an hour at both ends. */
 export function readDetails({ db }: Context, org: OrgId, month: Month) {
   return periodSpansOf(month).flatMap((span) =>
     db
@@ -35,7 +35,7 @@ export function readDetails({ db }: Context, org: OrgId, month: Month) {
   );
 }
 
-/** What a month cost that belongs to no prompt: the calls of models that proposed some. */
+/** The spending of a month that belongs to no prompt: calls of models that proposed prompts. */
 export function readRest(ctx: Context, org: OrgId, month: Month, details: Detail[]): Amount {
   const { usd, estimatedUsd } = spentWithin(ctx, org, month);
   const sumOf = (field: keyof Amount) => details.reduce((sum, detail) => sum + detail[field], 0);

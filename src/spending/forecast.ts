@@ -29,7 +29,7 @@ const lastCosts = statement((db) =>
     .limit(literal(maxRuns)),
 );
 
-/** What the runs cost that schedules will request until the end of the month, by what earlier runs of their prompt and agent cost. */
+/** What scheduled runs will cost until the end of the month. It is estimated from the cost of earlier runs of their prompt and agent. */
 export function getForecast(
   ctx: Context,
   org: OrgId,
@@ -41,7 +41,7 @@ export function getForecast(
     .where(and(eq(prompts.orgId, org), eq(prompts.status, "active"), isNotNull(prompts.nextEvaluationAt)))
     .all();
   const sum = { low: 0, expected: 0, high: 0, evaluations: 0, runs: 0, unknownRuns: 0 };
-  /** Cron expressions mean the same for every prompt, so each is counted once. */
+  /** Cron expressions mean the same for every prompt, so the times of each expression are counted once. */
   const countsByTimes = new Map<string, number>();
   for (const prompt of scheduled) {
     const { id, frequency, nextEvaluationAt } = prompt;
@@ -77,7 +77,7 @@ export function getForecast(
   return { scheduledUsd: rangeFrom(0), monthUsd: rangeFrom(spentUsd), ...counts };
 }
 
-/** The agents of a prompt; none if they can't be used at the moment, so that its evaluations will fail. */
+/** The agents of a prompt. If they can't be used at the moment, the list is empty, because its evaluations will fail. */
 function findAgents(ctx: Context, org: OrgId, prompt: Parameters<typeof agentsForRun>[2]) {
   try {
     return agentsForRun(ctx, org, prompt, {});

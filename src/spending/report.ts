@@ -25,7 +25,7 @@ export const findFirstSpending = (ctx: Context, org: OrgId): number | null =>
     .where(eq(spending.orgId, org))
     .get()?.at ?? null;
 
-/** What an organization spent in a month (such as 2026-11; default: the current one), and what for. */
+/** What an organization spent in a month, and what for. `monthText`: such as 2026-11; default: the current month. */
 export function getSpendingReport(ctx: Context, org: OrgId, monthText?: string): SpendingReport {
   const timeZone = timeZoneOf(ctx.db, org);
   const current = monthAt(timeZone, ctx.now());
@@ -53,7 +53,7 @@ export function getSpendingReport(ctx: Context, org: OrgId, monthText?: string):
   };
 }
 
-/** What differs from the current month. */
+/** The fields of a past month that differ from the current month. */
 function getPastSpending(ctx: Context, org: OrgId, month: Month) {
   const { usd, estimatedUsd, unpriced } = spentWithin(ctx, org, month);
   return {
@@ -67,15 +67,15 @@ function getPastSpending(ctx: Context, org: OrgId, month: Month) {
   };
 }
 
-/** The end of the quarter of an hour of a time: costs are stored per quarter. */
+/** The end of the quarter of an hour that contains a time, because costs are stored per quarter. */
 const ceilQuarter = (at: number) => Math.ceil(at / quarterMs) * quarterMs;
 
-/** The money spent on runs of a month that failed. */
+/** The money spent on failed runs of a month. */
 function getFailedRuns({ db }: Context, org: OrgId, { from, until }: Month): SpendingReport["failedRuns"] {
   const where = and(
     eq(runs.orgId, org),
     createdWithin(runs.id, [from, until]),
-    // As in the partial index.
+    // The same condition as in the partial index.
     sql`${runs.status} = 'failed' and ${runs.spentUsd} > 0`,
   );
   const total = db
