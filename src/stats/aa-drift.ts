@@ -4,18 +4,21 @@ import { mean } from "./estimates.ts";
 import { permutationTest } from "./hypothesis-tests.ts";
 import { fisherTest } from "./proportions.ts";
 
-/** `rate`: more gates than the level, or than earlier, find a change although there is none. `spread`: equal arms differ more than earlier. */
+/**
+ * `rate`: the share of gates that find a change although there is none is above the level, or above the earlier share. `spread`: equal arms differ
+ * more than earlier.
+ */
 export const driftKinds = ["rate", "spread"] as const;
 
-/** Of all tests together. */
+/** The level of all tests together. */
 const level = 0.05;
 
 /**
  * What got worse with the newest blocks, compared with earlier ones; null: nothing did. Three tests share the level of 5 %:
- * - the exact binomial test of the rate of false alarms against its level,
- * - Fisher's exact test of this rate against the earlier one,
- * - a permutation test of the absolute differences of the blocks. Only this one sees noise that treats both arms alike, which leaves the rate at its
- *   level.
+ * - The exact binomial test compares the rate of false alarms with its level.
+ * - Fisher's exact test compares this rate with the earlier one.
+ * - A permutation test compares the absolute differences of the blocks. Only this test notices noise that affects both arms alike, because such noise
+ *   leaves the rate at its level.
  */
 export function driftOf(
   newest: NullBlock[],

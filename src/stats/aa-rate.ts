@@ -1,4 +1,4 @@
-// What A/A tests, which compare something with itself, show about the gate that compares it. Pure functions, each with its source.
+// What A/A tests show about a gate. Such a test compares something with itself. Pure functions, each with its source.
 import { lnChoose, solve } from "./distributions.ts";
 import { type Estimate, mean, pooledVariance, welch, wilson } from "./estimates.ts";
 import { permutationTest } from "./hypothesis-tests.ts";
@@ -13,31 +13,33 @@ export type GateDesign = { runs: number; level: number };
 /** How often a gate finds a change where there is none. */
 export type AaRate = {
   gates: number;
-  /** Gates that found a clear change of the scores, better or worse. A gate fails only for those that are worse. */
+  /** Gates that found a clear change of the scores, better or worse. A gate fails only for a change that is worse. */
   alarms: number;
-  /** The share of alarms with Wilson's 95 % interval; null: not a single gate. */
+  /** The share of alarms with Wilson's 95 % interval; null: there are no gates. */
   rate: Estimate | null;
-  /** The probability of so many alarms or more if the rate were the level. Below 0.05, this gate can't be relied on. */
+  /** The probability of at least this many alarms if the rate were the level. Below 0.05, this gate can't be relied on. */
   excessP: number | null;
-  /** Of the runs of one side, in points; null: unknown. */
+  /** The standard deviation of the runs of one side, in points; null: unknown. */
   sd: number | null;
   /** The smallest change in points that the next gate shows in 4 of 5 cases; null: unknown. */
   smallestChange: number | null;
 };
 
 /**
- * The rate of false alarms of a gate, from blocks in which something was compared with itself. Blocks are combined in their order until both sides have
- * the runs of one gate, and each gate is decided once, as gates decide on scores: by `permutationTest`, `welch` and `isClearChange`.
+ * The rate of false alarms of a gate, from blocks in which something was compared with itself. Blocks are combined in their order until both sides
+ * have the runs of one gate. Each gate is decided once, in the way in which gates decide on scores: by `permutationTest`, `welch` and
+ * `isClearChange`.
  *
- * Splitting the same runs again at random would add nothing: runs that are exchanged at random differ by chance alone, so the rate would always
- * be the level, whatever makes the sides differ. That is why the interval counts gates. With 10 to 60 gates, Wilson's contains the true rate in 95 % of
- * cases on average, the exact one of Clopper and Pearson in 98 %: L. D. Brown, T. T. Cai and A. DasGupta, Statistical Science 16 (2001) 101–133.
+ * Splitting the same runs again at random would add nothing. Runs that are exchanged at random differ only by chance, so the rate would always be the
+ * level, whatever makes the sides differ. That is why the interval counts gates. With 10 to 60 gates, Wilson's interval contains the true rate in
+ * 95 % of cases on average, and the exact interval of Clopper and Pearson in 98 %: L. D. Brown, T. T. Cai and A. DasGupta, Statistical Science 16 (2001)
+ * 101–133.
  */
 export function aaRate(blocks: NullBlock[], { runs: runsOfGate, level }: GateDesign): AaRate {
   const runs = Math.max(minRuns, runsOfGate);
   const gates = toGates(blocks, runs);
   const alarms = gates.filter(({ a, b }) => isClearChange(welch(a, b, level), permutationTest(a, b).p, level)).length;
-  // Blocks with one run per side have no spread of their own, but several of them in a gate have.
+  // A block with one run per side has no spread of its own, but a gate of several such blocks has one.
   const within =
     pooledVariance(blocks.flatMap(({ a, b }) => [a, b])) ?? pooledVariance(gates.flatMap(({ a, b }) => [a, b]));
   return {
@@ -50,7 +52,7 @@ export function aaRate(blocks: NullBlock[], { runs: runsOfGate, level }: GateDes
   };
 }
 
-/** The gates that can be made of blocks, in their order. Runs that are left are not used. */
+/** The gates that can be made of blocks, in the order of the blocks. Remaining runs are not used. */
 function toGates(blocks: NullBlock[], runs: number): NullBlock[] {
   const gates: NullBlock[] = [];
   let gate: NullBlock = { a: [], b: [] };
@@ -71,8 +73,9 @@ function upperTail(k: number, n: number, p: number): number {
 }
 
 /**
- * The change that the next gate shows in 4 of 5 cases: by the noncentral t, and at least so large that 4 of 5 observed changes reach the
- * threshold. `within`: the variance of runs of one side. Sides may differ by more than their runs explain; this spread adds to the change.
+ * The change that the next gate shows in 4 of 5 cases. It is computed with the noncentral t, and is at least so large that 4 of 5 observed changes
+ * reach the threshold. `within`: the variance of runs of one side. The sides may differ by more than their runs explain. This spread is added to the
+ * change.
  */
 function changeToShow(gates: NullBlock[], within: number, { runs, level }: GateDesign): number {
   // The 80 % quantile of the normal distribution.

@@ -1,44 +1,44 @@
-// Which of many builds is the first with a change, by as few runs as possible. Pure functions: scores go in, the next step comes out.
+// Finds which of many builds is the first with a change, with as few runs as possible. Pure functions: scores go in, the next step comes out.
 import { mean, pooledVariance, welch } from "./estimates.ts";
 import { permutationTest } from "./hypothesis-tests.ts";
 import { gateSteps, isClearChange } from "./power.ts";
 
-/** The score of a run of a build. Builds are numbered in the order of their commits: 0 is the good one, the last one is the bad one. */
+/** The score of a run of a build. Builds are numbered in the order of their commits. Build 0 is the good one, and the last build is the bad one. */
 export type BuildScore = { build: number; score: number };
 
 /**
- * `last`: the number of the bad build, at least 1. `skipped`: builds that can't be run, neither of which is the good or the bad one.
+ * `last`: the number of the bad build, at least 1. `skipped`: builds that can't be run. The good and the bad build are never among them.
  * `isDeterministic`: runs of a build never differ.
  */
 export type Bisection = { last: number; skipped: ReadonlySet<number>; isDeterministic: boolean };
 
 /**
- * `run`: more runs of one build, or of the good and the bad one. `same`: these two don't differ clearly, so there is nothing to find. `found`:
- * the change is in one of these builds with this probability; several can't be told apart, because those between them are skipped.
- * `undecided`: the same, but all runs are used up before it is that certain.
+ * `run`: the search needs more runs of one build, or of the good and the bad one. `same`: these two don't differ clearly, so there is nothing to
+ * find. `found`: the change is in one of these builds with this probability. There are several if they can't be told apart, because the builds
+ * between them are skipped. `undecided`: as `found`, but all runs are used up before the result is certain enough.
  */
 export type BisectionStep =
   | { kind: "run"; builds: number[]; runs: number }
   | { kind: "same" }
   | ({ kind: "found" | "undecided" } & Suspects);
 
-/** Builds that no run can tell apart, since all between them are skipped, with the probability that one of them is the first with the change. */
+/** Builds that no run can tell apart, because all builds between them are skipped. `probability`: that one of them is the first with the change. */
 export type Suspects = { builds: number[]; probability: number };
 
-/** The probability from which a build is the result. */
+/** A build is the result if it has at least this probability. */
 const certainty = 0.95;
-/** Runs that one step requests of a build, at most. */
+/** Maximum number of runs that one step requests of a build. */
 const maxBatch = 5;
-/** A standard deviation in points with the weight of this many runs, so that a few equal scores don't rule everything else out. */
+/** A standard deviation in points. It has the weight of this many runs, so that a few equal scores don't rule out everything else. */
 const priorSd = 2;
 const priorWeight = 2;
-/** The share of misleading runs that is assumed at most: with half of them, runs would say nothing. */
+/** The largest share of misleading runs that is assumed. With a share of one half, runs would tell nothing. */
 const maxMisleading = 0.45;
-/** Probabilities that differ by less are equal. */
+/** Probabilities that differ by less than this are equal. */
 const rounding = 1e-12;
-/** Runs of a build whose scores vary, at most. */
+/** Maximum number of runs of a build whose scores vary. */
 const maxRuns = 20;
-/** Builds beyond those of a plain binary search that are tried before the search gives up. */
+/** How many more builds than in a plain binary search are tried before the search gives up. */
 const maxDetours = 4;
 
 /** The next step of a search with these scores. */
@@ -47,7 +47,7 @@ export function nextStepOf(design: Bisection, scores: BuildScore[]): BisectionSt
   if (first !== null) return first;
   const posterior = posteriorOf(design, scores);
   const best = suspectsOf(design, posterior);
-  // A sum of probabilities is 1 but for its last bits.
+  // A sum of probabilities is 1, except for its last bits.
   const needed = design.isDeterministic ? 1 - 1e-9 : certainty;
   if (best.probability >= needed) return { kind: "found", ...best };
   const build = nextBuildOf(design, scores, posterior);
@@ -58,7 +58,7 @@ export function nextStepOf(design: Bisection, scores: BuildScore[]): BisectionSt
 const scoresOf = (scores: BuildScore[], build: number): number[] =>
   scores.filter((each) => each.build === build).map(({ score }) => score);
 
-/** The next step for the good and the bad build, which are tested at the steps of an adaptive gate; null: they differ clearly. */
+/** The next step for the good and the bad build; null: they differ clearly. They are tested at the steps of an adaptive gate. */
 function stepOfEnds({ last, isDeterministic }: Bisection, scores: BuildScore[]): BisectionStep | null {
   const [good, bad] = [scoresOf(scores, 0), scoresOf(scores, last)];
   const done = Math.min(good.length, bad.length);
@@ -74,27 +74,33 @@ function stepOfEnds({ last, isDeterministic }: Bisection, scores: BuildScore[]):
     return isClearChange(welch(a, b, level), permutationTest(a, b).p, level);
   });
   if (isClear) return null;
-  // No result is significant with the runs of the first step alone.
+  // With only the runs of the first step, no result can be significant.
   const next = gateSteps.find(({ runs }, i) => i > 0 && runs > done);
   if (next === undefined) return { kind: "same" };
-  // One side alone catches up with the other. Both together go on to the next step.
+  // If only one side needs runs, it catches up with the other. If both do, they go on to the next step.
   const target = builds.length === 1 ? Math.min(next.runs, Math.max(good.length, bad.length)) : next.runs;
   return { kind: "run", builds, runs: target - done };
 }
 
-/** The probability of each build to be the first with the change, by number; that of build 0 is 0. Before any run, all others are equally probable. */
+/**
+ * By number, the probability of each build to be the first with the change. Build 0 has the probability 0. Before any run, all other builds are
+ * equally probable.
+ */
 export const posteriorOf = ({ last, isDeterministic }: Bisection, scores: BuildScore[]): number[] =>
   isDeterministic ? posteriorOfEqualRuns(last, scores) : posteriorOfVaryingRuns(last, scores);
 
-/** A build is as good or as bad as the end whose score is nearer. All builds after the last good one, up to the first bad one, are equally probable. */
+/**
+ * A build counts as good or bad, depending on which end has the nearer score. All builds after the last good one, up to the first bad one, are
+ * equally probable.
+ */
 function posteriorOfEqualRuns(last: number, scores: BuildScore[]): number[] {
   const [low, high] = boundsOf(last, scores);
   return Array.from({ length: last + 1 }, (_, i) => (i > low && i <= high ? 1 / (high - low) : 0));
 }
 
 /**
- * Scores are taken as normal, with one mean before the change and another one from it on: first the means of the good and the bad build, then those
- * of all builds before and after the most probable change.
+ * Scores are assumed to be normal, with one mean before the change and another mean from the change on. At first these are the means of the good and
+ * the bad build. Then they are the means of all builds before and after the most probable change.
  */
 function posteriorOfVaryingRuns(last: number, scores: BuildScore[]): number[] {
   const ends = scores.filter(({ build }) => build === 0 || build === last);
@@ -105,7 +111,7 @@ function posteriorOfVaryingRuns(last: number, scores: BuildScore[]): number[] {
   return posteriorBySides(last, scores, sidesOf(scores, best));
 }
 
-/** The last build that is as the good one, and the first one after it that is as the bad one. */
+/** The last build that looks like the good one, and the first build after it that looks like the bad one. */
 function boundsOf(last: number, scores: BuildScore[]): [low: number, high: number] {
   const [good, bad] = [scoresOf(scores, 0)[0], scoresOf(scores, last)[0]];
   if (good === undefined || bad === undefined) return [0, last];
@@ -115,10 +121,10 @@ function boundsOf(last: number, scores: BuildScore[]): [low: number, high: numbe
   return [low, high];
 }
 
-/** What runs of builds without and with the change look like: their means, their variance, and the share that looks like the other side. */
+/** How runs look without and with the change: their means, their variance, and the share of runs that look like the other side. */
 type Sides = { unchanged: number; changed: number; variance: number; misleading: number };
 
-/** Both sides if this build is the first with the change. Each must have a run. */
+/** Both sides if this build is the first with the change. Each side must have a run. */
 function sidesOf(scores: BuildScore[], first: number): Sides {
   const before = scores.filter(({ build }) => build < first).map(({ score }) => score);
   const after = scores.filter(({ build }) => build >= first).map(({ score }) => score);
@@ -137,7 +143,10 @@ function sidesOf(scores: BuildScore[], first: number): Sides {
   };
 }
 
-/** The posterior with known sides. A run says no more than the share of misleading runs allows, so that scores with two peaks don't mislead further. */
+/**
+ * The posterior with known sides. The weight of a run is limited by the share of misleading runs, so that scores with two peaks don't mislead
+ * further.
+ */
 function posteriorBySides(last: number, scores: BuildScore[], sides: Sides): number[] {
   const maxRatio = Math.log((1 - sides.misleading) / sides.misleading);
   const middle = (sides.unchanged + sides.changed) / 2;
@@ -146,7 +155,7 @@ function posteriorBySides(last: number, scores: BuildScore[], sides: Sides): num
     const ratio = ((sides.changed - sides.unchanged) * (score - middle)) / sides.variance;
     ratios[build] = (ratios[build] ?? 0) + Math.max(-maxRatio, Math.min(maxRatio, ratio));
   }
-  // If a build is the first with the change, all from it on have it: its logarithm is the sum of their ratios.
+  // If a build is the first with the change, all later builds have it, too. So its logarithm is the sum of the ratios from it on.
   const logs = ratios.map((_, first) =>
     first === 0 ? Number.NEGATIVE_INFINITY : ratios.slice(first).reduce((sum, ratio) => sum + ratio, 0),
   );
@@ -162,7 +171,7 @@ export function suspectsOf({ last, skipped }: Bisection, posterior: number[]): S
   for (let build = 1; build <= last; build++) {
     const probability = posterior[build] ?? 0;
     const group = groups.at(-1);
-    // If the build before is skipped, no run can tell which of both is the first.
+    // If the previous build is skipped, no run can tell which of the two is the first.
     if (group && skipped.has(build - 1)) {
       group.builds.push(build);
       group.probability += probability;
@@ -171,10 +180,10 @@ export function suspectsOf({ last, skipped }: Bisection, posterior: number[]): S
   return groups.reduce((a, b) => (b.probability > a.probability ? b : a));
 }
 
-/** The error that each of the builds on the way may have, so that all together leave the result certain. */
+/** The error that is allowed for each build on the way, so that the result of all of them is certain. */
 const errorOf = ({ last }: Bisection): number => (1 - certainty) / (2 * Math.max(1, Math.ceil(Math.log2(last))));
 
-/** The probability of each build to have the change: that it or an earlier one is the first. */
+/** The probability of each build to have the change. It has the change if it or an earlier build is the first. */
 export function changedOf(posterior: number[]): number[] {
   let sum = 0;
   return posterior.map((probability) => {
@@ -184,12 +193,12 @@ export function changedOf(posterior: number[]): number[] {
 }
 
 /**
- * The build whose runs tell most: the one that has the change with a probability nearest to one half, as in M. Horstein, IEEE Transactions on
- * Information Theory 9 (1963) 136–143. A build that was begun is decided first, because each new one has to be built. null: no build can be run.
+ * The build whose runs tell most. It has the change with a probability nearest to one half, as in M. Horstein, IEEE Transactions on Information
+ * Theory 9 (1963) 136–143. A build that already has runs is decided first, because each new build has to be built. null: no build can be run.
  */
 function nextBuildOf(design: Bisection, scores: BuildScore[], posterior: number[]): number | null {
   const { last, skipped, isDeterministic } = design;
-  // Without the good and the bad build.
+  // This leaves out the good and the bad build.
   const tried = new Set(scores.map(({ build }) => build)).size - 2;
   const mayBegin = isDeterministic || tried < Math.ceil(Math.log2(last)) + maxDetours;
   const changed = changedOf(posterior);
@@ -206,7 +215,7 @@ function nextBuildOf(design: Bisection, scores: BuildScore[], posterior: number[
   return choices.reduce((a, b) => (balanceOf(b) < balanceOf(a) - rounding ? b : a));
 }
 
-/** Half of the runs that A. Wald's sequential test is expected to need to decide a build, because it may need fewer. */
+/** Half of the runs with which A. Wald's sequential test is expected to decide a build. Only half, because it may need fewer. */
 function batchOf(design: Bisection, scores: BuildScore[], posterior: number[], build: number): number {
   if (design.isDeterministic) return 1;
   const [good, bad] = [scoresOf(scores, 0), scoresOf(scores, design.last)];

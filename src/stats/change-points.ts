@@ -3,8 +3,8 @@ import { mean } from "./estimates.ts";
 import { seeded, shuffled } from "./random.ts";
 
 /**
- * A position at which the level of a series changed: between `index` - 1 and `index`. `p`: how often a series without a change shows one of this size
- * anywhere. `before`, `after`: the values between this change and its neighbors. `from`, `to`: their means.
+ * A position at which the level of a series changed: between `index` - 1 and `index`. `p`: how often a series without a change shows a change of this
+ * size anywhere. `before`, `after`: the values between this change and its neighbors. `from`, `to`: the means of these values.
  */
 export type ChangePoint = { index: number; p: number; from: number; to: number; before: number[]; after: number[] };
 
@@ -14,22 +14,22 @@ const alpha = 0.05;
 const shuffles = 299;
 const maxChanges = 10;
 
-/** Simulated series of one length and autocorrelation. */
+/** How many series are simulated for one length and autocorrelation. */
 const simulations = 200;
 const correlations = Array.from({ length: 10 }, (_, i) => i / 10);
-/** Lengths of simulated series. A series counts as one of the next shorter length, which assumes slightly more autocorrelation. */
+/** Lengths of simulated series. A series is treated like the next shorter length, for which slightly more autocorrelation is assumed. */
 const simulatedLengths = [10, 12, 14, 17, 20, 25, 30, 40, 50, 70, 100, 140, 200];
-/** The share of simulated series with at most the observed autocorrelation, for the largest autocorrelation that is assumed. */
+/** The assumed autocorrelation is the largest with which this share of simulated series have at most the observed one. */
 const assumedQuantile = 0.2;
 
 /**
  * The positions at which the level of a series changed, in order.
- * 1. The best split of the series is found: that into two windows, of at least 5 values each, whose means differ most, weighted by their sizes and in
- *    standard deviations of what is left.
- * 2. It is compared with the best splits of 299 series without a change. This corrects for testing every position: at most 5 % of series without a
- *    change show one. The series are a seeded bootstrap that keeps the autocorrelation of the values (P. Bühlmann, Bernoulli 3 (1997) 123–148),
- *    because neighboring values that resemble each other drift without any change.
- * 3. Each part is tested in the same way (binary segmentation, as in Matteson & James, JASA 109 (2014) 334–345, here on means).
+ * 1. It finds the best split of the series. This is the split into two windows of at least 5 values each whose means differ most. The difference is
+ *    weighted by the sizes of the windows and measured in standard deviations of what is left.
+ * 2. It compares this split with the best splits of 299 series without a change. This corrects for testing every position: at most 5 % of series
+ *    without a change show one. The series are a seeded bootstrap that keeps the autocorrelation of the values (P. Bühlmann, Bernoulli 3 (1997)
+ *    123–148), because neighboring values that resemble each other drift without any change.
+ * 3. It tests each part in the same way (binary segmentation, as in Matteson & James, JASA 109 (2014) 334–345, here on means).
  */
 export function changePoints(values: number[]): ChangePoint[] {
   const random = seeded(1);
@@ -75,7 +75,10 @@ function chanceOf(values: number[], split: Split, random: () => number): number 
   return (hits + 1) / (shuffles + 1);
 }
 
-/** The values less the mean of their part, after the best split and the best one of either side: a series may have several changes. */
+/**
+ * The values without steps: the mean of its part is subtracted from each value. A series may have several changes, so it is split at the best split
+ * and again at the best split of each side.
+ */
 function withoutSteps(values: number[], depth = 2): number[] {
   const index = depth === 0 ? undefined : bestSplit(values)?.index;
   if (index === undefined) {
@@ -85,13 +88,13 @@ function withoutSteps(values: number[], depth = 2): number[] {
   return [values.slice(0, index), values.slice(index)].flatMap((side) => withoutSteps(side, depth - 1));
 }
 
-/** The correlation of each value with the one before. */
+/** The correlation of each value with the previous one. */
 function autocorrelationOf(values: number[]): number {
   const products = values.slice(1).reduce((sum, value, i) => sum + value * values[i]!, 0);
   return products / values.reduce((sum, value) => sum + value * value, 0);
 }
 
-/** What each value adds to its share of the one before, in an autoregression of order 1. */
+/** In an autoregression of order 1, what each value adds to its share of the previous value. */
 const innovationsOf = (values: number[], correlation: number): number[] =>
   values.map((value, i) => (i === 0 ? value * Math.sqrt(1 - correlation ** 2) : value - correlation * values[i - 1]!));
 
@@ -104,14 +107,14 @@ function accumulate(innovations: number[], correlation: number): number[] {
   });
 }
 
-/** The standard deviation around zero, and never quite zero. */
+/** The standard deviation around zero. It is never quite zero. */
 const spreadOf = (values: number[]): number =>
   Math.sqrt(values.reduce((sum, value) => sum + value * value, 0) / values.length) + 1e-9;
 
 /**
- * The autocorrelation to assume of a series whose rest without steps has this one. Removing steps hides most of the
- * autocorrelation of a short series, so the observed one is compared with simulated series of the same length: the largest autocorrelation
- * is assumed with which a fifth of them show no more.
+ * The autocorrelation to assume for a series if the series without its steps has the observed one. Removing steps hides most of the autocorrelation
+ * of a short series. So the observed one is compared with simulated series of the same length. The largest autocorrelation is assumed with which a
+ * fifth of them show no more than the observed one.
  */
 function assumedCorrelation(observed: number, length: number): number {
   const quantiles = simulatedCorrelations(simulatedLengths.findLast((each) => each <= length) ?? length);
@@ -123,7 +126,7 @@ function assumedCorrelation(observed: number, length: number): number {
   return from + (to - from) * ((observed - low) / (high - low));
 }
 
-/** By true autocorrelation: the one that a fifth of simulated series of this length show at most. Never falls. */
+/** For each true autocorrelation, the observed one that a fifth of simulated series of this length don't exceed. The values never fall. */
 const simulatedCorrelations = cached((length) => {
   const random = seeded(length);
   let last = Number.NEGATIVE_INFINITY;
@@ -138,7 +141,7 @@ const simulatedCorrelations = cached((length) => {
   });
 });
 
-/** By the transform of G. E. P. Box and M. E. Muller, Annals of Mathematical Statistics 29 (1958) 610. */
+/** A normal random number, by the transform of G. E. P. Box and M. E. Muller, Annals of Mathematical Statistics 29 (1958) 610. */
 const standardNormal = (random: () => number): number =>
   Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
 

@@ -11,11 +11,11 @@ export function cached<T>(compute: (key: number) => T): (key: number) => T {
 
 /** The `p` quantile (0.5 to 1) of Student's t distribution, by bisection. */
 export function tQuantile(p: number, degreesOfFreedom: number): number {
-  // Cached, because the same few degrees of freedom are used again and again.
+  // The result is cached, because the same few degrees of freedom are used again and again.
   const key = Number.isInteger(degreesOfFreedom) && degreesOfFreedom < 1000 ? `${p} ${degreesOfFreedom}` : null;
   const cachedQuantile = key === null ? undefined : quantiles.get(key);
   if (cachedQuantile !== undefined) return cachedQuantile;
-  // Nearly all quantiles are below 8, from where bisection takes fewer steps.
+  // Nearly all quantiles are below 8. With 8 as the upper bound, bisection takes fewer steps.
   const upper = tTail(8, degreesOfFreedom) / 2 < 1 - p ? 8 : 1e6;
   const quantile = solve((t) => 1 - tTail(t, degreesOfFreedom) / 2 - p, upper);
   if (key !== null) quantiles.set(key, quantile);
@@ -29,8 +29,8 @@ export const tTail = (t: number, degreesOfFreedom: number): number =>
   incompleteBeta(degreesOfFreedom / (degreesOfFreedom + t * t), degreesOfFreedom / 2, 0.5);
 
 /**
- * P(|T| > t) of the noncentral t, whose square is a noncentral F with 1 and ν degrees of freedom: a mixture of betas
- * with Poisson weights of mean δ²/2 (Abramowitz & Stegun 26.6.20).
+ * P(|T| > t) of the noncentral t. Its square is a noncentral F with 1 and ν degrees of freedom: a mixture of betas with Poisson weights of mean δ²/2
+ * (Abramowitz & Stegun 26.6.20).
  */
 export function noncentralTail(t: number, degreesOfFreedom: number, noncentrality: number): number {
   const x = (t * t) / (degreesOfFreedom + t * t);

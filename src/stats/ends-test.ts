@@ -1,26 +1,28 @@
 import { cached, lnChoose } from "./distributions.ts";
 
-/** How the runs of one side in one stratum ended: `met` reached the goal, `unfinished` didn't finish, of `n` valid runs. */
+/**
+ * How the runs of one side ended in one stratum. `n`: the valid runs. `met`: how many of them reached the goal. `unfinished`: how many didn't finish.
+ */
 export type Ends = { n: number; met: number; unfinished: number };
 
 /**
- * One-sided p values: that side `b` reached the goal less often, and that it finished less often. `adjustedP`: the smaller one, corrected
- * for testing two.
+ * Two one-sided p values: that side `b` reached the goal less often, and that it finished less often. `adjustedP`: the smaller of the two, corrected
+ * for making two tests.
  */
 type EndsTest = { fewerSuccessesP: number | null; moreUnfinishedP: number; adjustedP: number };
 
 /**
- * Whether side `b` reached the goal less often, or finished less often, than chance allows: exact, one-sided, over all
- * ways to exchange runs within each stratum. With one stratum, each p equals Fisher's one-sided test. The correction is
- * exact, by the joint distribution of both: P. H. Westfall and S. S. Young, Resampling-Based Multiple Testing (1993)
- * §2.3. `isJudged` false: the goal wasn't tested, so only finishing counts.
+ * Whether side `b` reached the goal less often, or finished less often, than chance allows. The test is exact and one-sided, over all ways to
+ * exchange runs within each stratum. With one stratum, each p equals Fisher's one-sided test. The correction is exact, because it uses the joint
+ * distribution of both: P. H. Westfall and S. S. Young, Resampling-Based Multiple Testing (1993) §2.3. `isJudged` false: the goal wasn't tested, so
+ * only finishing counts.
  */
 export function endsTest(strata: { a: Ends; b: Ends }[], isJudged: boolean): EndsTest {
-  // A key is a pair of numbers of runs on side b, those that met the goal and those that are unfinished, as two digits in this base.
+  // A key stands for two numbers of runs on side b: how many met the goal and how many are unfinished. They are two digits in this base.
   const base = 1 + strata.reduce((sum, { a, b }) => sum + a.n + b.n, 0);
   const metOf = (key: number) => Math.floor(key / base);
   const unfinishedOf = (key: number) => key % base;
-  // The probability of each key over all strata. The keys of strata add up, as their numbers do.
+  // The probability of each key over all strata. The keys of strata can be added, because the numbers in them can.
   let chances = new Map<number, number>([[0, 1]]);
   for (const stratum of strata) {
     const draws = drawsOf(stratum, base);

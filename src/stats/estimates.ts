@@ -16,15 +16,16 @@ export function median(values: number[]): number | null {
 }
 
 /**
- * The median with an interval between two of the values, which contains the true median in at least 95 % of cases, whatever the distribution:
- * W. R. Thompson, Ann. Math. Stat. 7 (1936) 122–128. Without an interval for fewer than six values; null if there are none.
+ * The median with an interval between two of the values. The interval contains the true median in at least 95 % of cases, whatever the distribution:
+ * W. R. Thompson, Ann. Math. Stat. 7 (1936) 122–128. There is no interval for fewer than six values. null: there are no values.
  */
 export function medianInterval(values: number[]): Estimate | null {
   const value = median(values);
   if (value === null) return null;
   const sorted = [...values].sort((a, b) => a - b);
   const n = sorted.length;
-  // `below`: the probability that the true median is below `sorted[outside]`. The interval starts before the first value with more than 2.5 %.
+  // `below`: the probability that the true median is below `sorted[outside]`. The interval starts before the first value whose probability is above
+  // 2.5 %.
   let outside = 0;
   let below = Math.exp(-n * Math.LN2);
   while (below <= 0.025) {
@@ -56,7 +57,7 @@ export const standardDeviation = (values: number[]): number | null =>
 /** The mean of scores with Student's t 95 % interval, clipped to 0..100; without an interval for fewer than two runs. */
 export const meanInterval = (scores: number[]): Estimate => tInterval(scores, 1 / scores.length);
 
-/** Where one more run would lie in 19 of 20 cases, clipped to 0..100: the t prediction interval around the mean. */
+/** Where one more run would be in 19 of 20 cases, clipped to 0..100. This is the t prediction interval around the mean. */
 export const predictionInterval = (scores: number[]): Estimate => tInterval(scores, 1 + 1 / scores.length);
 
 function tInterval(scores: number[], varianceFactor: number): Estimate {
@@ -69,7 +70,7 @@ function tInterval(scores: number[], varianceFactor: number): Estimate {
 /** The 97.5 % quantile of the normal distribution, for two-sided 95 % intervals. */
 export const z95 = 1.959963984540054;
 
-/** A share k of n, which is 1 or more, with Wilson's 95 % score interval: E. B. Wilson, JASA 22 (1927) 209–212. */
+/** A share k of n with Wilson's 95 % score interval: E. B. Wilson, JASA 22 (1927) 209–212. n must be at least 1. */
 export function wilson(k: number, n: number): Estimate {
   const share = k / n;
   const center = (share + z95 ** 2 / (2 * n)) / (1 + z95 ** 2 / n);
@@ -94,7 +95,7 @@ export function stratifiedWelch(strata: { a: number[]; b: number[]; weight: numb
     degreesOfFreedom: values.length - 1,
   }));
   const sum = terms.reduce((all, { squaredError }) => all + squaredError, 0);
-  // Without any spread, the interval has no width, and degrees of freedom are irrelevant.
+  // Without any spread, the interval has no width, and the degrees of freedom don't matter.
   if (sum === 0) return { value, low: value, high: value };
   const degreesOfFreedom =
     sum ** 2 / terms.reduce((all, { squaredError, degreesOfFreedom }) => all + squaredError ** 2 / degreesOfFreedom, 0);

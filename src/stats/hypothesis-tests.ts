@@ -1,12 +1,11 @@
-// Tests of whether two sides differ by more than chance. None assumes a distribution, unless stated. Pure functions,
-// each with its source.
+// Tests of whether two sides differ by more than chance. They assume no distribution, unless stated. Pure functions, each with its source.
 import { lnChoose, tTail } from "./distributions.ts";
 import { mean, standardDeviation, variance } from "./estimates.ts";
 import { seeded } from "./random.ts";
 
 /**
- * Result of a permutation test. `smallest`: the smallest p possible with this many values. `splits`: how many splits, or assignments of signs, were
- * evaluated. `seed`: of the random draws; null if every split was evaluated.
+ * The result of a permutation test. `smallest`: the smallest p that is possible with this many values. `splits`: how many splits, or assignments of
+ * signs, were evaluated. `seed`: the seed of the random draws; null: every split was evaluated.
  */
 export type PermutationResult = { p: number; smallest: number; splits: number; seed: number | null };
 
@@ -19,9 +18,8 @@ const resampleSeed = 1;
 const rounding = 1e-9;
 
 /**
- * Two-sided permutation test of the difference of two means: the share of all ways to split the values into two sides
- * that differ at least as much. E. J. G. Pitman, Suppl. JRSS 4 (1937) 119–130. Above 50,000 splits, 20,000 are drawn
- * with a fixed seed; p is then (hits + 1) / (draws + 1).
+ * Two-sided permutation test of the difference of two means. p is the share of all ways to split the values into two sides that differ at least as
+ * much. E. J. G. Pitman, Suppl. JRSS 4 (1937) 119–130. Above 50,000 splits, 20,000 are drawn with a fixed seed. Then p is (hits + 1) / (draws + 1).
  */
 export function permutationTest(a: number[], b: number[]): PermutationResult {
   const all = [...a, ...b];
@@ -29,7 +27,7 @@ export function permutationTest(a: number[], b: number[]): PermutationResult {
   const difference = (sumA: number) => Math.abs(sumA / a.length - (total - sumA) / b.length);
   const observed = difference(sumOf(a)) - rounding;
   const ways = Math.round(Math.exp(lnChoose(all.length, a.length)));
-  // With sides of the same size, each split has a mirror image that differs as much.
+  // If both sides have the same size, each split has a mirror image that differs as much.
   const smallest = Math.min(1, (a.length === b.length ? 2 : 1) / ways);
   let hits = 0;
   if (ways <= maxSplits) {
@@ -89,8 +87,8 @@ export function stratifiedPermutationTest(strata: Stratum[]): PermutationResult 
 }
 
 /**
- * Two-sided p of Welch's t test that two means are equal: B. L. Welch, Biometrika 34 (1947) 28–35. 1 unless both sides have at least two
- * values. Unlike the permutation tests, it takes the same time for any number of values.
+ * Two-sided p of Welch's t test that two means are equal: B. L. Welch, Biometrika 34 (1947) 28–35. p is 1 unless both sides have at least two values.
+ * Unlike the permutation tests, this test takes the same time for any number of values.
  */
 export function welchTest(a: number[], b: number[]): number {
   const sides = [a, b].map((values) => ({ n: values.length, squaredError: variance(values) / values.length }));
@@ -103,10 +101,7 @@ export function welchTest(a: number[], b: number[]): number {
   return tTail(difference / Math.sqrt(sum), degreesOfFreedom);
 }
 
-/**
- * Two-sided p of Student's t test that the mean of paired differences is 0: Student, Biometrika 6 (1908) 1–25. 1 for a
- * single difference.
- */
+/** Two-sided p of Student's t test that the mean of paired differences is 0: Student, Biometrika 6 (1908) 1–25. p is 1 for a single difference. */
 export function pairedTest(differences: number[]): number {
   const sd = standardDeviation(differences);
   const value = mean(differences);
@@ -118,9 +113,9 @@ export function pairedTest(differences: number[]): number {
 const maxFlips = 32;
 
 /**
- * Two-sided sign-flip test that the mean of paired differences is 0: the share of all sign assignments whose sum is at
- * least as large. R. A. Fisher, The Design of Experiments (1935) §21. Up to 32 differences, all assignments are counted, by the sums of
- * both halves (E. Horowitz and S. Sahni, J. ACM 21 (1974) 277–292). Above, 20,000 are drawn with this seed.
+ * Two-sided sign-flip test that the mean of paired differences is 0. p is the share of all sign assignments whose sum is at least as large. R. A.
+ * Fisher, The Design of Experiments (1935) §21. For up to 32 differences, all assignments are counted, by the sums of both halves (E. Horowitz and S.
+ * Sahni, J. ACM 21 (1974) 277–292). For more, 20,000 assignments are drawn with this seed.
  */
 export function signFlipTest(differences: number[], seed = resampleSeed): PermutationResult {
   const n = differences.length;
@@ -149,7 +144,7 @@ function flipsBeyond(differences: number[], size: number): number {
   if (size <= 0) return 2 ** differences.length;
   const half = Math.floor(differences.length / 2);
   const [left, right] = [signedSums(differences.slice(0, half)), signedSums(differences.slice(half))];
-  // The right sums from `from` on are large enough. Since the left sums rise, `from` only falls.
+  // The right sums from `from` on are large enough. The left sums rise, so `from` only falls.
   let [hits, from] = [0, right.length];
   for (const sum of left) {
     while (from > 0 && sum + right[from - 1]! >= size) from--;

@@ -10,8 +10,8 @@ const targetPower = 0.8;
 export const threshold = 5;
 
 /**
- * Whether a change counts as better or worse: p below `level`, an interval on one side of 0 (in few or skewed runs, the test and the interval can
- * disagree), and at least `threshold` points.
+ * Whether a change counts as better or worse. Its p must be below `level`, it must be at least `threshold` points, and its interval must be on one
+ * side of 0. The interval is checked too, because it can disagree with the test if runs are few or skewed.
  */
 export const isClearChange = ({ value, low, high }: Estimate, p: number, level: number): boolean =>
   p < level && (low ?? value) * (high ?? value) > 0 && Math.abs(value) >= threshold;
@@ -19,21 +19,24 @@ export const isClearChange = ({ value, low, high }: Estimate, p: number, level: 
 /** Minimum runs per side for a comparison: with 3 against 3, p is never below 0.1. */
 export const minRuns = 4;
 
-/** The smallest possible p of a comparison, from the runs on both sides of each prompt; 1 below `minRuns` of one prompt. */
+/**
+ * The smallest possible p of a comparison, given the number of runs on both sides of each prompt. For a single prompt with fewer than `minRuns` runs,
+ * it is 1.
+ */
 export function smallestP(sizes: { base: number; head: number }[]): number {
   if (sizes.length === 1 && sizes.some(({ base, head }) => Math.min(base, head) < minRuns)) return 1;
-  // The signs of the prompts' differences are flipped if there are enough of them, else runs are exchanged within prompts.
+  // If there are enough prompts, the signs of their differences are flipped. Otherwise runs are exchanged within prompts.
   const byFlips = 2 ** (1 - sizes.length);
   if (byFlips < alpha) return byFlips;
   const lnWays = sizes.reduce((sum, { base, head }) => sum + lnChoose(base + head, head), 0);
-  // With sides of the same size, each split has a mirror image that differs as much.
+  // If both sides have the same size, each split has a mirror image that differs as much.
   const isBalanced = sizes.every(({ base, head }) => base === head);
   return (isBalanced ? 2 : 1) / Math.exp(lnWays);
 }
 
 /**
- * The probability that n runs per side detect a change of `delta` at 5 %, two-sided, with runs of this standard
- * deviation: exact, by the noncentral t.
+ * The probability that n runs per side detect a change of `delta` at 5 %, two-sided, if runs have this standard deviation. It is exact, by the
+ * noncentral t.
  */
 export function powerOf(n: number, delta: number, sd: number): number {
   return powerOfDeviations(n, delta / sd);
@@ -47,15 +50,15 @@ const powerOfDeviations = (n: number, deviations: number): number =>
 export const powerOfErrors = (errors: number, degreesOfFreedom: number, level = alpha): number =>
   noncentralTail(tQuantile(1 - level / 2, degreesOfFreedom), degreesOfFreedom, errors);
 
-/** What is known of a planned test with n units: the standard error of the change, and its degrees of freedom. */
+/** The standard error of the change in a planned test with n units, and its degrees of freedom. */
 type PlannedTest = (n: number) => { error: number; degreesOfFreedom: number };
 
-/** The smallest n from `from` on with which a t test detects a change of `delta` at `level` in 4 of 5 cases; null above 1,000. */
+/** The smallest n, at least `from`, with which a t test detects a change of `delta` at `level` in 4 of 5 cases; null: more than 1,000. */
 export function unitsToShow(delta: number, level: number, from: number, testOf: PlannedTest): number | null {
   const isEnough = (n: number) => {
     const { error, degreesOfFreedom } = testOf(n);
     const errors = delta / error;
-    // Far beyond the critical value, power is certain, and computing it takes long.
+    // Far beyond the critical value, power is certain, and computing it would take long.
     const isCertain = errors > 30 + 2 * tQuantile(1 - level / 2, degreesOfFreedom);
     return isCertain || powerOfErrors(errors, degreesOfFreedom, level) >= targetPower;
   };
@@ -88,10 +91,10 @@ export function runsToShow(delta: number, sd: number): number | null {
 }
 
 /**
- * The runs per side after which an adaptive gate tests, and the p below which a change is significant at that step.
- * Together, the false positive rate is at most 5 %. Error spending by K. K. G. Lan and D. L. DeMets, Biometrika 70
- * (1983) 659–663, with their spending function α ln(1 + (e − 1)t) of Pocock's type. With 3 against 3, no p is that
- * small: nothing is spent there, and the step only shows whether runs fail or cost too much.
+ * The numbers of runs per side at which an adaptive gate tests, each with the p below which a change is significant at that step. The false positive
+ * rate of all steps together is at most 5 %. The levels come from error spending by K. K. G. Lan and D. L. DeMets, Biometrika 70 (1983) 659–663, with
+ * their spending function α ln(1 + (e − 1)t) of Pocock's type. With 3 against 3, no p is that small. So nothing is spent there, and the step only
+ * shows whether runs fail or cost too much.
  */
 export const gateSteps = [
   { runs: 3, level: 0.02699 },

@@ -9,9 +9,9 @@ export type Share = { k: number; n: number };
 export type ShareStratum = { a: Share; b: Share };
 
 /**
- * Two-sided exact test that both sides succeed equally often within each stratum: the probability of all totals on side `b` that are at most as
- * probable as the observed one, given the margins of each stratum. C. R. Mehta, N. R. Patel and R. Gray, JASA 80 (1985) 969–973; R calls it
- * `mantelhaen.test(exact = TRUE)`. `smallest`: the smallest p possible with these margins.
+ * Two-sided exact test that both sides succeed equally often within each stratum. Given the margins of each stratum, p is the probability of all
+ * totals on side `b` that are at most as probable as the observed one. C. R. Mehta, N. R. Patel and R. Gray, JASA 80 (1985) 969–973; R calls it
+ * `mantelhaen.test(exact = TRUE)`. `smallest`: the smallest p that is possible with these margins.
  */
 export function stratifiedFisherTest(strata: ShareStratum[]): { p: number; smallest: number } {
   let chances = [1];
@@ -51,17 +51,19 @@ function convolve(one: number[], other: number[]): number[] {
 }
 
 /**
- * How much more often side `b` succeeds than side `a`, from -1 to 1: the mean difference of the strata, of which there is at least one. The 95 %
- * interval has all differences that the stratified score test doesn't reject: O. Miettinen and M. Nurminen, Statistics in Medicine 4 (1985) 213–226.
+ * How much more often side `b` succeeds than side `a`, from -1 to 1. This is the mean difference of the strata. There must be at least one stratum.
+ * The 95 % interval has all differences that the stratified score test doesn't reject: O. Miettinen and M. Nurminen, Statistics in Medicine 4 (1985)
+ * 213–226.
  */
 export function shareDifference(strata: ShareStratum[]): Estimate {
   const isSingle = strata.length > 1 && strata.every(({ a, b }) => a.n === 1 && b.n === 1);
-  // Strata of two runs say little about their spread, so that intervals would contain the truth in 98 % of cases. All runs are taken as one stratum.
+  // Strata of two runs say little about their spread, so intervals would contain the truth in 98 % of cases. Therefore all runs are taken as one
+  // stratum.
   if (isSingle) return shareDifference([{ a: sumOf(strata, "a"), b: sumOf(strata, "b") }]);
   const value = strata.reduce((sum, { a, b }) => sum + b.k / b.n - a.k / a.n, 0) / strata.length;
   const errorAt = (difference: number) =>
     Math.sqrt(strata.reduce((sum, stratum) => sum + varianceAt(stratum, difference), 0)) / strata.length;
-  // At both ends, the error can be 0: the limit itself.
+  // The error can be 0 at both ends. Then the end is the limit itself.
   const low = value - solve((by) => by - z95 * errorAt(value - by), value + 1);
   const high = value + solve((by) => by - z95 * errorAt(value + by), 1 - value);
   return { value, low: Math.max(-1, low), high: Math.min(1, high) };
@@ -72,14 +74,20 @@ const sumOf = (strata: ShareStratum[], side: "a" | "b"): Share => ({
   n: strata.reduce((sum, each) => sum + each[side].n, 0),
 });
 
-/** The variance of the difference of one stratum, if it is `difference` in truth: at the most likely shares of both sides, by N / (N − 1). */
+/**
+ * The variance of the difference of one stratum if the true difference is `difference`. It uses the most likely shares of both sides, and the factor
+ * N / (N − 1).
+ */
 function varianceAt({ a, b }: ShareStratum, difference: number): number {
   const n = a.n + b.n;
   const [q, p] = likelyShares({ a, b }, difference);
   return ((p * (1 - p)) / b.n + (q * (1 - q)) / a.n) * (n / (n - 1));
 }
 
-/** The most likely shares of sides `a` and `b` that differ by `difference`: the closed form of Miettinen and Nurminen's appendix, with its names. */
+/**
+ * The most likely shares of sides `a` and `b` that differ by `difference`. This is the closed form in Miettinen and Nurminen's appendix, with the
+ * names used there.
+ */
 function likelyShares({ a, b }: ShareStratum, difference: number): [a: number, b: number] {
   const n = a.n + b.n;
   const l2 = (a.n + n) * difference - n - a.k - b.k;

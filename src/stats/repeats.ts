@@ -20,7 +20,7 @@ export type SideRun = EndedRun & {
   pairKey: string;
   /** Whether its agent always does the same on the same docs, so that one run is enough. */
   isDeterministic: boolean;
-  /** The share of the goal that was proven if the judge left the rest unclear; null: the outcome is clear, or it wasn't judged. */
+  /** If the judge left part of the goal unclear, the share that was proven; null: the outcome is clear, or it wasn't judged. */
   provenShare: number | null;
   dimensions: { name: string; weight: number; score: number }[];
   metrics: Record<(typeof metricNames)[number], number | null> | null;
@@ -28,7 +28,7 @@ export type SideRun = EndedRun & {
 
 const bound = Nullable(Type.Number());
 
-/** A value with its 95% interval; null: without one. */
+/** A value with its 95% interval; null: there is no interval. */
 export const Interval = Type.Object({ value: Type.Number(), low: bound, high: bound }, { title: "Interval" });
 
 /** The combined results of repeated runs. */
@@ -73,10 +73,10 @@ export const EvalResult = Type.Object(
 );
 export type EvalResult = Static<typeof EvalResult>;
 
-/** Share of failed runs above which the rest isn't conclusive. */
+/** If a larger share of runs failed, the others aren't conclusive. */
 const maxInfraShare = 0.2;
 
-/** Whether so many runs failed that the rest isn't conclusive. */
+/** Whether so many runs failed that the others aren't conclusive. */
 export const isInconclusive = (failed: number, total: number): boolean => failed > maxInfraShare * total;
 
 type Failure = { failureCause: EndedRun["failureCause"] };
@@ -89,8 +89,8 @@ const isUnsuccessful = ({ failureCause }: Failure) =>
   failureCause === "timeout" || failureCause === "budget" || failureCause === "agent_crashed";
 
 /**
- * Combines the results of repeated runs. Failed runs are counted and excluded; a run that exceeded its time or spending
- * limit counts as not successful.
+ * Combines the results of repeated runs. Failed runs are counted and excluded. A run that exceeded its time or spending limit counts as not
+ * successful.
  */
 export function summarizeRuns(runs: EndedRun[]): Repeats {
   const reports = runs.flatMap(({ report }) => (report === null ? [] : [report]));
@@ -107,7 +107,7 @@ export function summarizeRuns(runs: EndedRun[]): Repeats {
   };
 }
 
-/** The result of an evaluation, of which this many runs are unfinished. */
+/** The result of an evaluation. `unfinished`: how many of its runs have not ended. */
 export function resultOf(runs: EndedRun[], unfinished: number): EvalResult {
   const scores = scoresOf(runs);
   const sd = standardDeviation(scores);
@@ -122,7 +122,7 @@ export function resultOf(runs: EndedRun[], unfinished: number): EvalResult {
   };
 }
 
-/** Runs that reached the goal, of those for which it is known. */
+/** How many runs reached the goal, of the runs for which this is known. */
 function successesOf(runs: EndedRun[]): { successes: number; judged: number } {
   const count = (outcome: Outcome) => runs.filter(({ report }) => report?.outcome === outcome).length;
   const successes = count("succeeded");
@@ -146,7 +146,7 @@ export const unsuccessfulOf = (runs: Failure[]): number => runs.filter(isUnsucce
 /** Number of runs that failed for a reason that says nothing about the target. */
 export const infraFailuresOf = (runs: Failure[]): number => runs.filter(isInfraFailure).length;
 
-/** A note about runs without a score due to time or spending limits: the other runs may have been the easier ones. */
+/** A note about runs without a score because of time or spending limits. The other runs may have been the easier ones. */
 export function unscoredWords(before: Failure[], after: Failure[]): string {
   if (unsuccessfulOf([...before, ...after]) === 0) return "";
   const countOf = (runs: Failure[]) => `${unsuccessfulOf(runs)} of ${runs.length}`;
