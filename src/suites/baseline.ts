@@ -40,10 +40,10 @@ const version1: SuiteSlot[] = [
   },
 ];
 
-/** What the variables of the built-in suite are if a product doesn't say. */
+/** The values of the built-in suite's variables if a product has none of its own. */
 export const defaultValues: Record<string, string> = { invalidInput: "a required value left out" };
 
-/** Five tasks that every product has in the same words. */
+/** Five tasks, in the same words for every product. */
 export const baseline: Suite = {
   id: "baseline",
   version: 1,

@@ -15,15 +15,15 @@ import { listMembers, type Member } from "./members.ts";
 import type { ProductResult, SlotResult, Suite, SuiteComparison } from "./schema.ts";
 import { getSuite } from "./suites.ts";
 
-/** The newest runs of a prompt that count. */
+/** How many of the newest runs of a prompt count. */
 const maxRuns = 100;
 
 type SuiteRunRow = ReturnType<typeof readRuns>[number];
 type Totals = { reached: number; judged: number };
 
 /**
- * Compares products by the runs of a suite on their live docs, with each agent separately. Only runs with declared checks are judged, by
- * their outcome. Prompts that differ from the suite are named and not compared. Throws not_found.
+ * Compares products by the runs of a suite on their live docs, separately for each agent. Only runs with declared checks are judged, by their
+ * outcome. Prompts that differ from the suite are named and not compared. Throws not_found.
  */
 export function compareSuite(ctx: Context, org: OrgId, suiteId: string): SuiteComparison {
   const suite = getSuite(ctx, org, suiteId);
@@ -64,7 +64,7 @@ function listAgents(rows: SuiteRunRow[]): { agent: string; model: string | null 
   return [...agents].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, agent]) => agent);
 }
 
-/** The newest ended runs of a prompt with the task that it has now, oldest first: in a suite, without a workspace or a site of its own. */
+/** The newest ended runs of a prompt with its current task, oldest first. In a suite, runs have neither a workspace nor a site of their own. */
 function readRuns({ db }: Context, org: OrgId, suite: Suite, { prompt, isChanged }: Member) {
   if (isChanged) return [];
   const rows = db
@@ -102,7 +102,10 @@ function readRuns({ db }: Context, org: OrgId, suite: Suite, { prompt, isChanged
     .toReversed();
 }
 
-/** Whether a run reached its slot: none that crashed or hit a limit did. null: nothing checked it, or it failed for a reason that says nothing about the product. */
+/**
+ * Whether a run reached its slot. A run that crashed or hit a limit did not. null: nothing checked it, or it failed for a reason that says nothing
+ * about the product.
+ */
 function isReached({ task, outcome, score, scope, failureCause, ...run }: SuiteRunRow): boolean | null {
   if (task.declaredChecks.length === 0) return null;
   const report = outcome === null ? null : { outcome, score, seconds: run.seconds, costUsd: run.costUsd };
@@ -115,7 +118,7 @@ function isReached({ task, outcome, score, scope, failureCause, ...run }: SuiteR
 function toResult(suite: Suite, members: Member[], runsOf: (member: Member | undefined) => SuiteRunRow[]) {
   const slots = suite.slots.map(({ slot }) => {
     const membersOfSlot = members.filter((each) => each.slot === slot);
-    // The newest one, a changed one only if there is no other.
+    // The newest prompt of the slot counts. A changed prompt counts only if there is no other.
     const member = membersOfSlot.findLast(({ isChanged }) => !isChanged) ?? membersOfSlot.at(-1);
     return { slot, member, all: runsOf(member) };
   });
@@ -156,7 +159,10 @@ const totalsOf = (slots: Totals[]): Totals => ({
   judged: slots.reduce((sum, { judged }) => sum + judged, 0),
 });
 
-/** The median over the slots that were reached of what all runs up to the first success took. A slot with an unknown value is left out. */
+/**
+ * For each slot that was reached, adds up what all runs took until the first success. Returns the median of these sums. A slot with an unknown value
+ * is left out.
+ */
 function medianToFirstSuccess(slots: { all: SuiteRunRow[] }[], name: "seconds" | "costUsd", digits: number) {
   const sums = slots.flatMap(({ all }) => {
     const firstSuccess = all.findIndex((run) => isReached(run) === true);
@@ -168,7 +174,7 @@ function medianToFirstSuccess(slots: { all: SuiteRunRow[] }[], name: "seconds" |
   return estimate && rounded(estimate, digits);
 }
 
-/** Products compared on the slots that both were judged on, with at least four runs each. `delta` is in percentage points. */
+/** Products compared on the slots on which both were judged, with at least four runs each. `delta` is in percentage points. */
 function pairsOf(products: ProductResult["slots"][]): TestedPair[] {
   return products.flatMap((a, i) =>
     products.flatMap((b, j): TestedPair[] => {
@@ -181,13 +187,13 @@ function pairsOf(products: ProductResult["slots"][]): TestedPair[] {
       if (Math.min(first.judged, second.judged) < minRuns) return [];
       const p = fisherTest({ k: first.reached, n: first.judged }, { k: second.reached, n: second.judged });
       const delta = 100 * (second.reached / second.judged - first.reached / first.judged);
-      // A matrix compares agents, this compares products.
+      // A matrix compares agents, but here products are compared.
       return [{ agents: [i, j], delta, p }];
     }),
   );
 }
 
-/** Why a product was not compared with others; null: there is no other, or it was never judged. */
+/** Why a product was not compared with others; null: there are no others, or it was never judged. */
 function untestedStanding(shares: ProductResult["share"][], own: number): ProductResult["standing"] {
   const others = shares.some((share, i) => share !== null && i !== own);
   return shares[own] && others ? "too_few_runs" : null;

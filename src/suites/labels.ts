@@ -10,7 +10,7 @@ const standingLabels: Record<NonNullable<ProductResult["standing"]>, string> = {
   not_comparable: "Not comparable",
 };
 
-/** How a product stands among the others of its suite, in words; empty if unknown. */
+/** The standing of a product among the products of its suite, in words; empty: unknown. */
 export const standingText = (standing: ProductResult["standing"]): string =>
   standing === null ? "" : standingLabels[standing];
 
@@ -21,10 +21,10 @@ const stateLabels: Record<Exclude<SlotResult["state"], "judged">, string> = {
   missing: "no prompt",
 };
 
-/** How many of the judged runs reached a slot, such as "3 of 4", or why that is unknown. */
+/** How many of the judged runs reached a slot, such as "3 of 4", or why this is unknown. */
 export const slotText = ({ state, reached, judged }: SlotResult): string =>
   state === "judged" ? `${reached} of ${judged}` : stateLabels[state];
 
-/** Such as "25% (11.2% to 46.9%)". */
+/** For example "25% (11.2% to 46.9%)". */
 export const shareText = (share: ProductResult["share"]): string =>
   share === null ? "not judged" : percent(share.value) + rangeText(share, percent);

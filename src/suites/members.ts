@@ -16,8 +16,8 @@ import type { Suite, SuiteProduct } from "./schema.ts";
 import { getSuite } from "./suites.ts";
 
 /**
- * Creates the prompts of a suite for a product, in the order of the slots and in one transaction. They start at the docs of the product. A check
- * whose variables have no value is left out. Throws not_found, and bad_request that names the field.
+ * Creates the prompts of a suite for a product in one transaction, in the order of the slots. They start at the docs of the product. If a variable of
+ * a check has no value, the check is left out. Throws not_found, and bad_request, which names the field.
  */
 export function createSuitePrompts(ctx: Context, org: OrgId, suiteId: string, product: SuiteProduct): CreatedPrompts {
   const suite = getSuite(ctx, org, suiteId);
@@ -49,7 +49,10 @@ export function createSuitePrompts(ctx: Context, org: OrgId, suiteId: string, pr
   });
 }
 
-/** The task of a slot for a product. A title is filled now, text and end goal by each run. Throws bad_request if a value is missing. */
+/**
+ * The task of a slot for a product. The title is filled now. The text and the end goal are filled by each run. Throws bad_request if a value is
+ * missing.
+ */
 function filledSlot({ slot, title, text, endGoal }: SuiteSlot, values: Record<string, string>) {
   const missing = templateVarsOf(text, endGoal, title)?.find((name) => !Object.hasOwn(values, name));
   if (missing !== undefined) throw invalidField("values", `${slot} needs a value for ${missing}`);
@@ -77,7 +80,7 @@ function filledChecks({ declaredChecks }: SuiteSlot, values: Record<string, stri
 
 const textsOf = ({ url, command, contains }: DeclaredCheck) => [url ?? null, command ?? null, contains ?? null];
 
-/** Throws bad_request if a task already says what its check looks for. */
+/** Throws bad_request if a task already contains what its check looks for. */
 function checkAnswersStayUnknown(slot: SuiteSlot, values: Record<string, string>, checks: DeclaredCheck[]): void {
   const task = fillTemplate(`${slot.text}\n${slot.endGoal ?? ""}`, values).toLowerCase();
   for (const { file, contains } of checks)

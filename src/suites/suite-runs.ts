@@ -7,8 +7,8 @@ import type { StartedSuite, SuiteRun } from "./schema.ts";
 import { getSuite } from "./suites.ts";
 
 /**
- * Runs all prompts of a suite, of some products or of all, with the same agent and model. Either all evaluations are accepted or none. Throws
- * not_found, conflict that names a changed prompt, and what `acceptEval` throws.
+ * Runs all prompts of a suite with the same agent and model, for some products or for all. Either all evaluations are accepted or none. Throws
+ * not_found, conflict, which names a changed prompt, and what `acceptEval` throws.
  */
 export async function runSuite(
   ctx: Context,

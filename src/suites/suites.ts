@@ -23,7 +23,7 @@ export function getSuite({ db }: Context, org: OrgId, id: string): Suite {
   return toSuite(row);
 }
 
-/** Creates a suite, or the next version of one. Throws bad_request that names the field, and conflict if the version is not the next one. */
+/** Creates a suite or its next version. Throws bad_request, which names the field, and conflict if the version is not the next one. */
 export function createSuite(ctx: Context, org: OrgId, input: Suite): Suite {
   if (input.id === baseline.id) throw invalidField("id", "baseline is built in; choose another ID");
   const names = input.slots.map(({ slot }) => slot);

@@ -26,7 +26,7 @@ function setTotal(counter: CounterMetric, total: number): void {
   counter.inc(total);
 }
 
-/** Registers what is read from the database, the disk and the process with each scrape. Returns the function that reads it. */
+/** Registers metrics that are read from the database, the disk and the process at each scrape. Returns the function that reads them. */
 export function addGauges(registry: Registry, ctx: Context, workers: WorkerExecutor | null): () => void {
   addGauge(registry, "evald_build_info", "Version of evald", ["version"]).set({ version }, 1);
   const readers = [
@@ -42,7 +42,7 @@ export function addGauges(registry: Registry, ctx: Context, workers: WorkerExecu
   };
 }
 
-/** Registers what the database knows about all organizations. Returns the function that reads it. */
+/** Registers metrics about all organizations in the database. Returns the function that reads them. */
 function addStoredMetrics(registry: Registry, { db, now }: Context): () => void {
   const jobs = addGauge(
     registry,
@@ -107,7 +107,7 @@ function addCheckGauge(registry: Registry, ctx: Context): () => void {
   };
 }
 
-/** Registers what the system knows about this process. Returns the function that reads it. */
+/** Registers metrics that the system has about this process. Returns the function that reads them. */
 function addProcessMetrics(registry: Registry, { now }: Context): () => void {
   const start = addGauge(registry, "process_start_time_seconds", "Start of the process, in seconds since 1970");
   start.set(Math.round(now() / 1000));
@@ -122,7 +122,7 @@ function addProcessMetrics(registry: Registry, { now }: Context): () => void {
 
 const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
-/** Registers what is known about scheduled backups. Returns the function that reads it. */
+/** Registers metrics about scheduled backups. Returns the function that reads them. */
 function addBackupMetrics(registry: Registry, ctx: Context): () => void {
   const lastHelp = "Start of the last scheduled or requested backup that was checked, in seconds since 1970; 0: never";
   const last = addGauge(registry, "evald_backup_last_success_timestamp_seconds", lastHelp);
@@ -135,12 +135,12 @@ function addBackupMetrics(registry: Registry, ctx: Context): () => void {
     last.set((state?.lastAt ?? 0) / 1000);
     bytes.set(state?.bytes ?? 0);
     duration.set((state?.durationMs ?? 0) / 1000);
-    // Old failures are forgotten.
+    // Old failures are forgotten, so the count can be less than at the start.
     setTotal(failures, Math.max(0, countFailedBackups(ctx) - failedAtStart));
   };
 }
 
-/** Registers what is known about workers. Returns the function that reads it. */
+/** Registers metrics about workers. Returns the function that reads them. */
 function addWorkerGauges(registry: Registry, workers: WorkerExecutor): () => void {
   const gauge = <L extends string>(name: string, help: string, label: L) => addGauge(registry, name, help, [label]);
   const states = gauge("evald_workers", "Connected workers by state: ready, not_ready, draining or refused", "state");
@@ -171,7 +171,7 @@ type Spending = { usd: number | null; calls: number | null };
 /** Milliseconds of an interval of the spending table. */
 const intervalMs = 15 * 60_000;
 
-/** Returns a function that reads what the database knows about all organizations: unfinished jobs, and spending since this call. All by indexes. */
+/** Returns a function that reads unfinished jobs, and spending since this call, of all organizations. All queries use indexes. */
 function createStoredReader({ $client }: Db, now: () => number) {
   // IDs of jobs are in order of creation.
   const waiting = $client.prepare<WaitingJobs, []>(
@@ -194,7 +194,7 @@ function createStoredReader({ $client }: Db, now: () => number) {
   const spendingAtStart = readSpending();
   return () => {
     const { usd, calls } = readSpending();
-    // Spending can be less than at the start: that of an erased organization is gone.
+    // Spending can be less than at the start, because an organization may have been erased.
     return {
       waiting: waiting
         .all()

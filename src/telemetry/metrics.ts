@@ -16,7 +16,7 @@ const delayBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const turnBuckets = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
 const delayEveryMs = 100;
 
-/** HTTP methods with their own label; a client can send any other. */
+/** HTTP methods that have their own label. A client can send any other method. */
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
 /** Counters and histograms, which count since the start of the process. */
@@ -88,12 +88,12 @@ export function createMetrics(ctx: Context, workers: WorkerExecutor | null) {
     registry,
     counters: addCounters(registry),
     readGauges: addGauges(registry, ctx, workers),
-    /** Templates of routes as in the OpenAPI document, by those of the router. */
+    /** By the router's template of a route, its template in the OpenAPI document. */
     routes: new Map<string, string>(),
   };
 }
 
-/** Counts runs whose end is on disk, and ignores unfinished ones. */
+/** Counts runs whose end is on disk. Unfinished runs are ignored. */
 export function countEndedRuns({ db }: Context, { counters }: Metrics, runIds: string[]): void {
   for (const run of runIds) {
     const { status, outcome, cause, completedAt } = endOfRun(db).get({ run }) ?? {};
@@ -101,7 +101,7 @@ export function countEndedRuns({ db }: Context, { counters }: Metrics, runIds: s
   }
 }
 
-/** Counts an attempt whose end is on disk, and its run if that ended as well. */
+/** Counts an attempt whose end is on disk, and its run if the run ended too. */
 export function countAttempt(ctx: Context, metrics: Metrics, { id, kind, subject, attempt }: Lease): void {
   const { counters } = metrics;
   const row = attemptOfJob(ctx.db).get({ job: id, attempt });
@@ -142,5 +142,5 @@ export async function respondToScrape({ registry, readGauges }: Metrics, { metho
   return new Response(await registry.metrics(), { headers: { "content-type": registry.contentType } });
 }
 
-/** Never negative, as it would be after a correction of the clock. */
+/** The result is never negative. After a correction of the clock, it would be. */
 const secondsIn = (ms: number): number => Math.max(0, ms) / 1000;

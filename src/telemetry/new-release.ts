@@ -9,13 +9,13 @@ const retryMs = 3600_000;
 /** The newest release that this service has heard of; null until then. */
 const latest = perContext((): { version: string | null } => ({ version: null }));
 
-/** The version of a release that is newer than this one; null if there is none, or the operator has not turned on the check. */
+/** The version of a release that is newer than this one; null: there is none, or the operator has not turned the check on. */
 export function findNewerVersion(ctx: Context): string | null {
   const newest = latest(ctx).version;
   return newest !== null && Bun.semver.order(newest, version) > 0 ? newest : null;
 }
 
-/** Asks once a day for the newest release, and logs each newer one once. `url`: the setting. */
+/** Asks once a day for the newest release, and logs each newer one once. `url`: the URL in the settings. */
 export const createReleaseCheck = (ctx: Context, url: string) =>
   createPoll({
     async check() {

@@ -3,10 +3,10 @@ import type { SessionEvent } from "../agents/agent.ts";
 import { type ModelProvider, parseModelId } from "../config/model-settings.ts";
 import type { EventOf } from "../grading/events.ts";
 
-/** The release of the semantic conventions whose names are used. Those for GenAI are in development and change between releases. */
+/** The release of the semantic conventions whose names are used. The GenAI conventions are in development and change between releases. */
 const schemaUrl = "https://opentelemetry.io/schemas/1.41.0";
 
-/** Spans per request: with contents at their limit, about 6 MB. */
+/** Spans per request. If all contents have their maximum length, these are about 6 MB. */
 const spansPerRequest = 200;
 /** Length of a content in UTF-16 code units; the rest is cut. */
 const maxContent = 16_384;
@@ -50,9 +50,9 @@ export type TracedRun = {
 };
 
 /**
- * The requests of OTLP over HTTP with JSON that export a session as one trace by the GenAI conventions: `invoke_agent` with `chat` and
- * `execute_tool` below it. IDs depend only on the session, so a repeated export is the same trace. `withContent`: tasks, arguments and
- * results of tools, and final answers are included.
+ * The requests of OTLP over HTTP with JSON that export a session as one trace. It follows the GenAI conventions: `invoke_agent` with `chat` and
+ * `execute_tool` below it. IDs depend only on the session, so a repeated export is the same trace. `withContent`: includes tasks, arguments and
+ * results of tools, and final answers.
  */
 export function toTraceRequests(run: TracedRun, withContent: boolean): object[] {
   const spans = toSpans(run, withContent);
@@ -75,7 +75,7 @@ export function toTraceRequests(run: TracedRun, withContent: boolean): object[] 
   }));
 }
 
-/** A span below the root, of the event `seq`. Times in epoch ms. */
+/** A span below the root, for the event `seq`. Times are in epoch ms. */
 type ChildSpan = { seq: number; name: string; kind: number; startAt: number; endAt: number };
 
 function toSpans(run: TracedRun, withContent: boolean): Span[] {
@@ -111,7 +111,7 @@ function toSpans(run: TracedRun, withContent: boolean): Span[] {
       spans.push(result?.ok === false ? { ...span, status: { code: errorStatus } } : span);
     }
     if (event.type === "usage") {
-      // A call is recorded when it ends, so it starts with the event before it at the earliest.
+      // A call is recorded when it ends. So it can't have started before the previous event.
       const chatSpan = { seq, name: `chat ${event.model}`, kind: clientKind, startAt: previousAt, endAt: at };
       const values = { ...chatAttributes(event, judge ?? run.model), "evald.judge": judge !== null };
       spans.push(toChild(chatSpan, values));
@@ -135,7 +135,7 @@ const toolAttributes = (
   "gen_ai.tool.call.result": withContent && result ? contentOf(result.output) : null,
 });
 
-/** `model`: with its provider, which the event doesn't name. */
+/** `model`: includes the provider, which the event doesn't name. */
 const chatAttributes = (usage: EventOf<"usage">, model: string | null): Attributes => ({
   "gen_ai.operation.name": "chat",
   "gen_ai.provider.name": providerOf(model),
@@ -185,7 +185,7 @@ function rootSpan(run: TracedRun, traceId: string, spanId: string, withContent: 
   };
 }
 
-/** The event in the span of a run that has its score. */
+/** The event with the score in the span of a run. */
 const gradeEvent = ({ scope, score, grade, outcome }: NonNullable<TracedRun["report"]>, at: number) => ({
   timeUnixNano: toNanoseconds(at),
   name: "gen_ai.evaluation.result",

@@ -6,14 +6,17 @@ import { countAttempt, countEndedRuns, createMetrics, measureDelays } from "./me
 import { createReleaseCheck } from "./new-release.ts";
 import { createTraceExport, exportTraces, stopTraceExport } from "./traces.ts";
 
-/** Metrics, traces and the check for releases, as far as they are configured. They report what has been stored. `workers` null: agents run on this machine. */
+/**
+ * Metrics, traces and the check for releases, if they are configured. They report only what has been stored. `workers` null: agents run on this
+ * machine.
+ */
 export function createTelemetry(ctx: Context, workers: WorkerExecutor | null) {
   const { telemetry: settings } = ctx.config;
   const metrics = settings.metrics && createMetrics(ctx, workers);
   const traces = settings.otlp && createTraceExport(ctx, settings.otlp, metrics);
   const releaseCheck = settings.latestReleaseUrl === null ? null : createReleaseCheck(ctx, settings.latestReleaseUrl);
   let delays: ReturnType<typeof measureDelays> | undefined;
-  // Runs that ended otherwise than by an attempt.
+  // These runs ended without an attempt.
   ctx.signals.runsEnded.subscribe((runIds) => {
     if (metrics) countEndedRuns(ctx, metrics, runIds);
     if (traces) exportTraces(traces, runIds);

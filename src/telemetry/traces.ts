@@ -10,11 +10,11 @@ import { readSessionInBatches } from "../reports/session-events.ts";
 import type { Metrics } from "./metrics.ts";
 import { type TracedRun, toTraceRequests } from "./spans.ts";
 
-/** Ended runs that wait to be exported. Only their IDs are in memory. */
+/** How many ended runs may wait to be exported. Only their IDs are in memory. */
 const maxWaiting = 1_000;
 /** Time limit of one request to the collector. */
 const sendMs = 10_000;
-/** The pause after a failure doubles, from the first value up to the second. */
+/** The pause after a failure doubles, from `firstRetryMs` up to `maxRetryMs`. */
 const firstRetryMs = 1_000;
 const maxRetryMs = 60_000;
 /** Delay until the next check if nothing waits; a new trace starts one immediately. */
@@ -22,12 +22,12 @@ const idleMs = 3600_000;
 /** Characters of a response to read. */
 const maxResponse = 64 * 1024;
 
-/** The collector refuses a trace for good, so sending it again is useless. */
+/** The collector refuses a trace for good. Sending it again is useless. */
 class RejectedError extends Error {}
 
 type PartialSuccess = { rejectedSpans: number; errorMessage: string };
 
-/** What an ExportTraceServiceResponse says was rejected. Its 64-bit numbers are strings in JSON. */
+/** What an ExportTraceServiceResponse reports as rejected. Its 64-bit numbers are strings in JSON. */
 function toPartialSuccess(text: string): PartialSuccess {
   try {
     const { rejectedSpans, errorMessage } = JSON.parse(text)?.partialSuccess ?? {};
@@ -45,9 +45,9 @@ function toPartialSuccess(text: string): PartialSuccess {
 type TraceExport = ReturnType<typeof createTraceExport>;
 
 /**
- * Exports the sessions of ended runs to an OpenTelemetry collector, one at a time. While it can't be reached, at most 1,000 runs wait; further
- * ones are dropped, and so is what a collector rejects. Runs never wait for it, and nothing is kept over a restart. `metrics` null: not
- * configured.
+ * Exports the sessions of ended runs to an OpenTelemetry collector, one at a time. While the collector can't be reached, at most 1,000 runs wait.
+ * Further runs are dropped, and so are traces that the collector rejects. Runs never wait for the export, and nothing is kept over a restart.
+ * `metrics` null: not configured.
  */
 export function createTraceExport(ctx: Context, settings: OtlpSettings, metrics: Metrics | null) {
   const traces = {
@@ -57,7 +57,7 @@ export function createTraceExport(ctx: Context, settings: OtlpSettings, metrics:
     /** IDs of ended runs, the oldest first. */
     waiting: [] as string[],
     stopController: new AbortController(),
-    /** How often the export of the oldest one has failed. */
+    /** How often the export of the oldest run has failed. */
     failures: 0,
     /** When the next attempt may start, by the monotonic clock. */
     notBefore: 0,
@@ -71,7 +71,7 @@ export function createTraceExport(ctx: Context, settings: OtlpSettings, metrics:
   return traces;
 }
 
-/** Exports runs that ended; others are ignored. */
+/** Exports runs that have ended. Other runs are ignored. */
 export function exportTraces(traces: TraceExport, runIds: string[]): void {
   for (const id of runIds) {
     if (traces.waiting.length < maxWaiting) traces.waiting.push(id);
@@ -80,7 +80,7 @@ export function exportTraces(traces: TraceExport, runIds: string[]): void {
   traces.poll.wake();
 }
 
-/** Sends nothing more. */
+/** Stops sending. */
 export function stopTraceExport({ stopController, poll }: TraceExport): Promise<void> {
   stopController.abort();
   return poll.stop();
@@ -151,7 +151,7 @@ async function send(traces: TraceExport, body: object): Promise<void> {
   throw status === 429 || status >= 500 ? new Error(reason) : new RejectedError(reason);
 }
 
-/** The collector kept a request only in part: it would reject the same spans again. */
+/** The collector kept only a part of a request. It would reject the same spans again. */
 function reportRejectedSpans(traces: TraceExport, { rejectedSpans, errorMessage }: PartialSuccess): void {
   const { ctx, metrics } = traces;
   if (rejectedSpans === 0) return;

@@ -4,7 +4,10 @@ import { pageKey } from "../net/page-key.ts";
 import { formatOf, type LineReader, type LogFormat, type LoggedRequest, lineReaderOf } from "./log-formats.ts";
 import { createVisitorLookup, type VisitorKind } from "./visitors.ts";
 
-/** Requests of one kind of visitor for one page in one month. `markdown`: those of `reads` that got Markdown. `missing`: those answered by 404 or 410. */
+/**
+ * Requests of one kind of visitor for one page in one month. `markdown`: how many of `reads` got Markdown. `missing`: requests that were answered by
+ * 404 or 410.
+ */
 type PageCounts = {
   month: string;
   kind: CountedKind;
@@ -15,23 +18,26 @@ type PageCounts = {
   missing: number;
 };
 
-/** What a log contains. `unread`: lines that are no request, of which `samples` has the first. `requests`: by kind of visitor, also those that aren't counted. */
+/**
+ * The counts of a log. `unread`: lines that are no request; `samples` has the first of them. `requests`: by kind of visitor, including the kinds that
+ * aren't counted.
+ */
 export type LogCounts = {
   lines: number;
   unread: number;
   samples: string[];
   requests: Partial<Record<VisitorKind, number>>;
-  /** Requests for pages that were left out, because the log has too many different ones. */
+  /** Requests for pages that were left out, because the log has too many different pages. */
   leftOut: number;
   pages: PageCounts[];
 };
 
-/** Pages of a result; the most requested ones are kept. */
+/** Maximum pages of a result. The most requested pages are kept. */
 const maxPages = 20_000;
-/** Pages in memory. Beyond it, those asked for once are forgotten: scanners ask for each address once. */
+/** Maximum pages in memory. Beyond this, pages that were requested once are forgotten, because scanners request each address once. */
 const maxPagesInMemory = 4 * maxPages;
 const maxLineChars = 64 * 1024;
-/** Bytes that are split into lines at once. More take more memory and are not faster. */
+/** Bytes that are split into lines at once. Larger pieces take more memory and are not faster. */
 const pieceBytes = 32 * 1024;
 const maxSamples = 3;
 const maxSampleChars = 100;
@@ -41,16 +47,19 @@ const scriptsAndArchives = /\.(?:php\d?|aspx?|jsp|cgi|env|sql|bak|ini|pem|key|ya
 const hiddenFiles = /\/\.[^w/][^/]*(?:\/.*)?$/i;
 const otherSoftware =
   /\/(?:wp-[^/]*|wordpress|xmlrpc|phpmyadmin|cgi-bin|vendor|actuator|boaform|solr|owa|ecp|hnap1|server-status|_ignition)(?:\/.*)?$/i;
-/** What scanners look for in every site, and was never a page of any docs. Hidden files don't include `.well-known`. */
+/** Paths that scanners look for in every site and that were never a page of any docs. Hidden files don't include `.well-known`. */
 const scannerPaths = [scriptsAndArchives, hiddenFiles, otherSoftware];
-/** Visitors whose missing pages count, because they may guess URLs. Crawlers only follow links, which may be out of date. */
+/** Visitors whose missing pages count, because they may guess URLs. Crawlers only follow links, and a link may be out of date. */
 const guessers: ReadonlySet<CountedKind> = new Set(["coding", "answer", "program"]);
 function isMarkdown(path: string, { contentType, accept }: LoggedRequest): boolean {
   if (/\.mdx?$/i.test(path)) return true;
   return contentType === "" ? accept.includes("text/markdown") : contentType.includes("markdown");
 }
 
-/** Counts the requests of a log for the pages of docs. `docsUrl`: their address, whose path all pages have. Feed it text, then call `end`. */
+/**
+ * Counts the requests of a log for the pages of docs. `docsUrl`: the address of the docs. The paths of all pages begin with its path. Feed the
+ * counter text, then call `end`.
+ */
 function createLogCounter(docsUrl: string, format: LogFormat | null) {
   const { origin, pathname } = new URL(docsUrl);
   const base = pathname.replace(/[^/]*$/, "");
@@ -109,10 +118,10 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
   }
 
   return {
-    /** The next text of the log, which may end within a line. */
+    /** Adds the next text of the log. It may end within a line. */
     add(text: string): void {
       const lines = (rest + text).split("\n");
-      // Of a line that is too long, enough is kept to know that it is.
+      // If a line is too long, only so much of it is kept that it still counts as too long.
       rest = (lines.pop() ?? "").slice(0, maxLineChars + 1);
       for (const line of lines) countLine(line.endsWith("\r") ? line.slice(0, -1) : line);
     },
@@ -131,7 +140,7 @@ function countUnread(counts: { lines: number; unread: number; samples: string[] 
   if (counts.samples.length < maxSamples) counts.samples.push(line.slice(0, maxSampleChars));
 }
 
-/** The URL of a path, of which `/a`, `/a/` and `/a.md` have the same. Remembers its answers. */
+/** Returns a function that finds the URL of a path. `/a`, `/a/` and `/a.md` have the same URL. Its results are remembered. */
 function createUrlLookup(origin: string): (path: string) => string {
   const urls = new Map<string, string>();
   return (path) => {
@@ -145,12 +154,12 @@ function createUrlLookup(origin: string): (path: string) => string {
   };
 }
 
-/** A text of its own: a part of a text keeps all of it in memory. */
+/** A copy of a text. A part of a larger text would keep all of that text in memory. */
 const copyOf = (text: string): string => Buffer.from(text).toString();
 
 const timesOf = ({ reads, missing }: PageCounts): number => reads + missing;
 
-/** By the first two bytes (RFC 1952). */
+/** Recognizes gzip by the first two bytes (RFC 1952). */
 const isGzip = (bytes: Uint8Array) => bytes[0] === 0x1f && bytes[1] === 0x8b;
 
 /** The bytes of a log, unpacked if it is compressed by gzip. Throws what reading and unpacking throw. */
@@ -166,13 +175,13 @@ async function* unpackedLog(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Ui
   await writing;
 }
 
-/** All pieces of a log, of which the first has been read already, because it tells the format. */
+/** All pieces of a log. The first piece has already been read, because it tells the format. */
 async function* piecesFrom(first: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
   yield first;
   yield* { [Symbol.asyncIterator]: () => rest };
 }
 
-/** Writes pieces as fast as they are unpacked. Whoever reads `gunzip` gets the error of reading them. */
+/** Writes pieces as fast as they are unpacked. If reading them fails, the reader of `gunzip` gets the error. */
 async function writeTo(gunzip: Gunzip, pieces: AsyncIterable<Uint8Array>): Promise<void> {
   try {
     for await (const piece of pieces)

@@ -1,6 +1,6 @@
 import { decodePercent } from "../net/percent.ts";
 
-/** A request in an access log. `month`: such as `2026-11`, as logged. `path`: with its query. Empty texts weren't logged. */
+/** A request in an access log. `month`: such as `2026-11`, as logged. `path`: includes the query. A field that wasn't logged is empty. */
 export type LoggedRequest = {
   month: string;
   method: string;
@@ -30,22 +30,19 @@ export function formatOf(line: string): LogFormat {
 
 const monthNames = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/** Such as `2026-11` for 2026 and Nov; null: no month has this name. */
+/** A month such as `2026-11`, for 2026 and Nov; null: no month has this name. */
 function toMonth(year: string, name: string): string | null {
   const index = monthNames.indexOf(name);
   return index < 0 ? null : `${year}-${String(index + 1).padStart(2, "0")}`;
 }
 
-/** The text between two quotes, in which a backslash or \x22 escapes a quote. */
+/** The text between two quotes. In it, a backslash or \x22 escapes a quote. */
 const quoted = /(?:[^"\\]|\\.)*/.source;
 
 const combinedTime = /\[\d\d\/(?<monthName>\w{3})\/(?<year>\d{4}):[^\]]{8,20}\]/.source;
 const combinedRequest = /"(?<method>[A-Z]+) (?<path>[^" ]+)[^"]*" (?<status>\d{3}) \S+/.source;
 const combinedHeaders = ` "${quoted}" "(?<userAgent>${quoted})"(?: "(?<accept>${quoted})")?`;
-/**
- * Common and Combined Log Format, with the virtual host before it and the Accept header after it, if they are there: what Apache, nginx and
- * Fastly write.
- */
+/** Common and Combined Log Format, which Apache, nginx and Fastly write. The virtual host may come first, and the Accept header may come last. */
 const combined = new RegExp(`${combinedTime} ${combinedRequest}(?:${combinedHeaders})?`);
 
 function readCombined(line: string): LoggedRequest | null {
@@ -60,7 +57,7 @@ function readCombined(line: string): LoggedRequest | null {
 const albTime = /^\S+ (?<month>\d{4}-\d\d)-\d\dT\S+/.source;
 const albStatus = /(?:\S+ ){6}(?<status>\d{3}|-) \S+ \S+ \S+/.source;
 const albRequest = /"(?<method>[A-Z]+) (?<url>\S+)[^"]*"/.source;
-/** Application Load Balancer of AWS: fields between blanks, with the request and the user agent in quotes. */
+/** The format of AWS's Application Load Balancer. Fields are separated by blanks, and the request and the user agent are in quotes. */
 const alb = new RegExp(`${albTime} ${albStatus} ${albRequest} "(?<userAgent>${quoted})"`);
 
 function readAlb(line: string): LoggedRequest | null {
@@ -70,7 +67,7 @@ function readAlb(line: string): LoggedRequest | null {
   return { month, method, path: pathOf(url), status: Number(status) || 0, userAgent, accept: "", contentType: "" };
 }
 
-/** W3C extended log format, as CloudFront and IIS write it: `#Fields` names the columns, between tabs or blanks. */
+/** W3C extended log format, as CloudFront and IIS write it. `#Fields` names the columns, which are separated by tabs or blanks. */
 function createW3cReader(): LineReader {
   let fields: string[] = [];
   return (line) => {
@@ -156,7 +153,7 @@ const jsonNames = {
   contentType: ["EdgeResponseContentType", "resp_headers.Content-Type", "sent_http_content_type", "content_type"],
 } satisfies Record<string, string[]>;
 
-/** Each name as the keys that lead to it. */
+/** Each name as a list of the keys that lead to its value. */
 const jsonPaths = Object.fromEntries(
   Object.entries(jsonNames).map(([field, names]) => [field, names.map((name) => name.split("."))]),
 ) as Record<keyof typeof jsonNames, string[][]>;
@@ -184,7 +181,7 @@ function readJson(line: string): LoggedRequest | null {
   const month = monthOf(fieldOf(entry, "time"));
   const hasStatus = status >= 100;
   if (path === "" || !hasStatus || month === null) return null;
-  // nginx's $request is the whole line of the request.
+  // nginx's $request is the whole request line.
   const [, method, target = path] = /^([A-Z]+) (\S+) HTTP/.exec(path) ?? [];
   return {
     month,
@@ -197,7 +194,7 @@ function readJson(line: string): LoggedRequest | null {
   };
 }
 
-/** Units of times since 1970, with the number from which a time of our days is in it. Smaller numbers are seconds. */
+/** Units of times since 1970. A current time in a unit is at least `min`. Smaller numbers are seconds. */
 const timeUnits = [
   { min: 1e17, perMs: 1e6 },
   { min: 1e14, perMs: 1e3 },
@@ -207,7 +204,10 @@ const secondsPerMs = 1e-3;
 /** The latest time of a Date, epoch milliseconds. */
 const maxDateMs = 8.64e15;
 
-/** The month of a time: ISO 8601, that of Common Log Format, or a number of seconds, milliseconds, microseconds or nanoseconds since 1970. */
+/**
+ * The month of a time. The time is in ISO 8601 or in the form of Common Log Format, or it is a number of seconds, milliseconds, microseconds or
+ * nanoseconds since 1970.
+ */
 function monthOf(time: string): string | null {
   const [iso] = /^\d{4}-\d\d(?=-)/.exec(time) ?? [];
   if (iso) return iso;

@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { countedKinds } from "../db/tables/traffic.ts";
 import { OneOf, shape, Time } from "../schema.ts";
 
-/** Pages in one request; a larger log is sent in several. A body may have 20,000 values. */
+/** Maximum pages in one request. A larger log is sent in several requests. A body may have 20,000 values. */
 export const maxPagesPerRequest = 2000;
 
 const count = (description?: string) =>
@@ -67,7 +67,7 @@ export type ReceivedTraffic = Static<typeof ReceivedTraffic>;
 
 const sums = { reads: count(), markdown: count(), missing: count() };
 
-/** What agents outside of runs did with the docs of a provider, beside what runs did. */
+/** What agents outside of runs did with the docs of a provider, compared with what runs did. */
 export const FieldTraffic = Type.Object(
   {
     since: Time,

@@ -11,16 +11,16 @@ import type { FieldTraffic, FieldTrafficInput, ReceivedTraffic } from "./schema.
 
 type Period = { since?: string; until?: string };
 
-/** Months that are kept, including the current one. */
+/** How many months are kept, including the current one. */
 const monthsKept = 25;
 
-/** The first month that is kept at a time, such as `2024-11`. */
+/** The first month that is kept at this time, such as `2024-11`. */
 export const firstMonthKept = (nowMs: number): string => {
   const now = new Date(nowMs);
   return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1 - monthsKept, 1)).toISOString().slice(0, 7);
 };
 
-/** Stores the counts of an access log. Those of a log that was stored before replace the earlier ones. Throws bad_request for impossible counts. */
+/** Stores the counts of an access log. If the log was stored before, its counts are replaced. Throws bad_request for impossible counts. */
 export function storeTraffic(ctx: Context, org: OrgId, { log, pages }: FieldTrafficInput): ReceivedTraffic {
   pages.forEach(({ reads, markdown }, i) => {
     if (markdown > reads) throw invalidField(`pages.${i}.markdown`, "must be at most reads");
@@ -50,7 +50,7 @@ export function storeTraffic(ctx: Context, org: OrgId, { log, pages }: FieldTraf
 type Sums = { reads: number; markdown: number; missing: number };
 type Row = Sums & { page: string; kind: CountedKind; name: string };
 
-/** The sums of the months of a period for the pages below a URL, by page and visitor. */
+/** The sums of the months of a period for the pages below a URL, grouped by page and visitor. */
 function listSums({ db }: Context, org: OrgId, docsUrl: string, [first, last]: [string, string]): Row[] {
   const { page, month, kind, name, reads, markdown, missing } = fieldTraffic;
   const base = pageKey(new URL(".", docsUrl).href);
@@ -82,7 +82,7 @@ const groupOf = (kind: CountedKind): "coding" | "answer" | "other" =>
 
 const isLlmsTxt = (page: string): boolean => /\/llms(-[a-z]+)?\.txt$/.test(page);
 
-/** A page that visitors outside of runs asked for: their reads by group, and the runs that read it. */
+/** A page that visitors outside of runs requested. It has their reads by group, and the number of runs that read it. */
 function toPage(url: string, rows: Row[], runs: number) {
   const readers = { coding: 0, answer: 0, other: 0 };
   for (const { kind, reads } of rows) readers[groupOf(kind)] += reads;
@@ -92,8 +92,8 @@ function toPage(url: string, rows: Row[], runs: number) {
 const agentReadsOf = ({ coding, answer }: ReturnType<typeof toPage>): number => coding + answer;
 
 /**
- * What agents outside of runs did with the docs of a provider, beside what runs did; empty for a provider without docs. `limit`: of each list.
- * Throws not_found.
+ * What agents outside of runs did with the docs of a provider, compared with what runs did. It is empty for a provider without docs. `limit`: the
+ * maximum length of each list. Throws not_found.
  */
 export function getFieldTraffic(
   ctx: Context,
@@ -108,7 +108,7 @@ export function getFieldTraffic(
   const guessesByPage = new Map(map.guessed.map(({ url, misses }) => [pageKey(url), misses]));
   const sums = docsUrl === null ? [] : listSums(ctx, org, docsUrl, monthsOf(map));
   const rows = sums.map((row) => {
-    // A page that doesn't exist may have a success status, and then looks read in a log. Runs tell by its text.
+    // A page that doesn't exist may have a success status. In a log, it then looks as if it was read. Runs recognize such a page by its text.
     const isMissing = guessesByPage.has(row.page) && !runsByPage.has(row.page);
     return isMissing ? { ...row, reads: 0, markdown: 0, missing: row.missing + row.reads } : row;
   });
@@ -151,7 +151,8 @@ export function getFieldTraffic(
 
 /** The first and the last month of the period of a docs map: from the start of a month until the start of another. */
 function monthsOf({ since, until }: DocsMap): [string, string] {
-  // These are midnights in the time zone of the organization, up to 14 hours from UTC. A day inside the period, the month is the same in UTC.
+  // These times are midnights in the time zone of the organization, up to 14 hours from UTC. One day further inside the period, the month is the same
+  // in UTC.
   const monthAt = (time: string, days: number) =>
     new Date(Date.parse(time) + days * 86_400_000).toISOString().slice(0, 7);
   return [monthAt(since, 1), monthAt(until, -1)];
@@ -165,14 +166,14 @@ const sumOf = (rows: Sums[]): Sums => ({
   missing: rows.reduce((sum, { missing }) => sum + missing, 0),
 });
 
-/** The sums of groups of rows. The other fields are those of the first row of each. */
+/** The sums of groups of rows. The other fields come from the first row of each group. */
 const sumsBy = (rows: Row[], keyOf: (row: Row) => string): Row[] =>
   [...Map.groupBy(rows, keyOf).values()].map((group) => ({ ...(group[0] as Row), ...sumOf(group) }));
 
 const mostFirst = <T>(items: T[], countOf: (item: T) => number): T[] =>
   items.toSorted((a, b) => countOf(b) - countOf(a));
 
-/** Pages of the docs at a URL that agents outside read, or asked for and didn't find, with how often. */
+/** The pages of the docs at a URL that agents outside of runs read, or requested and didn't find. Each has the number of requests. */
 export function listTrafficOf(ctx: Context, org: OrgId, docsUrl: string): { url: string; times: number }[] {
   const rows = listSums(ctx, org, docsUrl, [firstMonthKept(ctx.now()), "9999-12"]);
   const rowsOfAgents = rows.filter(({ kind, page }) => groupOf(kind) !== "other" && !isLlmsTxt(page));

@@ -1,14 +1,14 @@
 import { countedKinds } from "../db/tables/traffic.ts";
 
-/** Also who isn't counted: `monitor`, availability checks; `lab`, evald itself; `person`, whom nobody may count. */
+/** These kinds are not counted: `monitor` is an availability check, `lab` is evald itself, and `person` is a person, whom nobody may count. */
 const visitorKinds = [...countedKinds, "monitor", "lab", "person"] as const;
 export type VisitorKind = (typeof visitorKinds)[number];
 
 export type Visitor = { kind: VisitorKind; name: string };
 
 /**
- * Who a user agent says it is, the most specific rule first. User agents that name a product and a person's browser at once, such as
- * `Claude-User (claude-code/2.1)`, are told apart by that order.
+ * The visitor that a user agent names, with the most specific rule first. Some user agents name a product and a person's browser at once, such as
+ * `Claude-User (claude-code/2.1)`. The order tells these apart.
  */
 const rules: [pattern: RegExp, kind: VisitorKind, name: string][] = [
   [/^evald\//, "lab", "evald"],
@@ -65,7 +65,7 @@ const rules: [pattern: RegExp, kind: VisitorKind, name: string][] = [
     "program",
     "HTTP client",
   ],
-  // A phone is named CUBOT. No browser has called itself compatible since Internet Explorer 11.
+  // CUBOT is the name of a phone. Since Internet Explorer 11, no browser has called itself compatible.
   [
     /(?<!\bcu)bot\b|crawler|spider|scraper|preview|fetch\b|fetcher\b|archiver|slackbot|validator|\bcompatible; (?!MSIE)/i,
     "search",
@@ -82,8 +82,8 @@ const unnamedAgent: Visitor = { kind: "coding", name: "Unnamed agent" };
 const prefersMarkdown = (accept: string): boolean => accept.includes("text/markdown");
 
 /**
- * Who sent a request, by its User-Agent and Accept headers; empty if they weren't logged. Both are claims: anyone can send them. Whoever asks
- * for Markdown and doesn't say who it is, is a coding agent: browsers never do.
+ * Who sent a request, by its User-Agent and Accept headers. A header that wasn't logged is empty. Both are claims, because anyone can send them. A
+ * visitor that asks for Markdown without a name is a coding agent, because browsers never do that.
  */
 export function visitorOf(userAgent: string, accept: string): Visitor {
   const rule = rules.find(([pattern]) => pattern.test(userAgent));
@@ -97,15 +97,15 @@ export function visitorOf(userAgent: string, accept: string): Visitor {
 
 const maxCached = 50_000;
 
-/** `visitorOf`, which remembers its answers: a log has few different user agents. */
+/** Like `visitorOf`, but remembers its answers, because a log has few different user agents. */
 export function createVisitorLookup(): typeof visitorOf {
   const visitors = new Map<string, Visitor>();
   return (userAgent, accept) => {
-    // Of the Accept header, only this matters to `visitorOf`.
+    // `visitorOf` uses only this part of the Accept header.
     const key = prefersMarkdown(accept) ? `${userAgent}\0` : userAgent;
     let visitor = visitors.get(key);
     if (!visitor) {
-      // Logs of attackers have a new one in each line.
+      // The log of an attack has a new user agent in each line.
       if (visitors.size >= maxCached) visitors.clear();
       visitor = visitorOf(userAgent, accept);
       visitors.set(key, visitor);

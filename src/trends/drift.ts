@@ -12,7 +12,7 @@ import { permutationTest } from "../stats/hypothesis-tests.ts";
 import { threshold } from "../stats/power.ts";
 import { Interval, pWords, round, rounded } from "../stats/repeats.ts";
 
-/** Maximum number of scores to search for change points, the newest. */
+/** How many of the newest scores are searched for change points. */
 export const maxScores = 300;
 /** Maximum number of canary runs on each side of a change; both sides get the same number. */
 const canaryRuns = { max: 8, min: 5 };
@@ -38,13 +38,16 @@ export const Change = Type.Object({
 });
 type Change = Static<typeof Change>;
 
-/** A score with the day of its run. Over several prompts, the differences between prompts are taken out. */
+/** A score with the day of its run. If there are several prompts, the differences between them are removed. */
 export type Level = { at: number; value: number };
 
 /** Evaluations, oldest first. */
 type ComparedSide = { mean: number; evaluations: { runs: number; at: string }[] };
 
-/** The newest significant change of a prompt, found by comparing all runs before it with all runs after it. `at`: of the first run after it. */
+/**
+ * The newest significant change of a prompt. It was found by comparing all runs before it with all runs after it. `at`: the time of the first run
+ * after it.
+ */
 export type ComparedChange = {
   agent: string;
   model: string | null;
@@ -57,7 +60,7 @@ export type ComparedChange = {
   after: ComparedSide;
 };
 
-/** `matchingDays`: all that match the filter, with any agent version, context, model and methodology. */
+/** `matchingDays`: all days that match the filter, with any agent version, context, model and methodology. */
 export type ChangeContext = {
   ctx: Context;
   org: OrgId;
@@ -70,8 +73,8 @@ const testWords = (p: number | null) => (p === null ? "" : `, ${pWords(p)} (perm
 const signed = (value: number) => `${value > 0 ? "+" : ""}${value.toFixed(1)}`;
 
 /**
- * Where the level, agent, model or methodology of a series changed, oldest first. `series`: a day of it, which tells what its runs have in common.
- * `compared`: takes the place of the change of the level that was found there, so that all pages and notifications have the same numbers.
+ * Where the level, agent, model or methodology of a series changed, oldest first. `series`: a day of the series, which has what all its runs have in
+ * common. `compared`: replaces the change of the level that was found at the same place, so that all pages and notifications show the same numbers.
  */
 export function changesOf(
   context: ChangeContext,
@@ -83,7 +86,7 @@ export function changesOf(
   const times = points.map(({ index }) => levels[index]?.at ?? 0);
   const scores = points.map((point, i) => {
     const at = times[i] ?? 0;
-    // From the change before to the one after it.
+    // From the previous change to the next one.
     const span: [number, number] = [times[i - 1] ?? levels[0]?.at ?? 0, times[i + 1] ?? Number.MAX_SAFE_INTEGER];
     return scoreChange(point, at, isRuleBased(series.agent), canaryChangeAt(context, series, at, span));
   });
@@ -91,7 +94,7 @@ export function changesOf(
   return [...propertyChangesOf(context, series), ...scoreChanges].sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
 }
 
-/** `isExact`: equal repeats are one observation, so there is no p. */
+/** `isExact`: equal repeats count as one observation, so there is no p. */
 function scoreChange(point: ChangePoint, at: number, isExact: boolean, canary: Canary): Change {
   const { from, to, before, after } = point;
   const p = isExact ? null : round(point.p, 4);
@@ -110,16 +113,16 @@ function scoreChange(point: ChangePoint, at: number, isExact: boolean, canary: C
   };
 }
 
-/** The changes of the level with `compared` in place of the one that is the same, if that was found. */
+/** The changes of the level. If `compared` is one of them, it replaces that one. */
 function withCompared(context: ChangeContext, series: ScoreDay, scores: Change[], compared: ComparedChange): Change[] {
   const { delta: value, low, high, before, after, verdict } = compared;
   const dayOf = (at: string) => context.dayOf(Date.parse(at));
   const at = dayOf(compared.at);
-  // It may have been found an evaluation earlier or later.
+  // The same change may have been found an evaluation earlier or later.
   const earliest = dayOf(before.evaluations.at(-1)?.at ?? compared.at);
   const latest = dayOf(after.evaluations[1]?.at ?? compared.at);
   const sameChange = scores.find((change) => Date.parse(change.at) >= earliest && Date.parse(change.at) <= latest);
-  // It compares all runs before it with all runs after it, so canaries of all times count.
+  // `compared` is based on all runs before and after it, so canaries of all times count.
   const canary = canaryChangeAt(context, series, at, [0, Number.MAX_SAFE_INTEGER]);
   const runs = [before, after].map(({ evaluations }) => evaluations.reduce((sum, each) => sum + each.runs, 0));
   const interval = low === null || low === high ? "exact" : `95% CI ${low} to ${high}`;
@@ -138,7 +141,7 @@ function withCompared(context: ChangeContext, series: ScoreDay, scores: Change[]
   return [...scores.filter((change) => change !== sameChange), comparedChange];
 }
 
-/** The words of comparisons for a change that the series shows. */
+/** The verdict, as in comparisons, on a change that the series shows. */
 function verdictOf({ value, low, high }: Estimate): Change["verdict"] {
   const excludesZero = (low ?? value) * (high ?? value) > 0;
   const isCertain = Math.abs(value) >= threshold && excludesZero;
@@ -148,7 +151,7 @@ function verdictOf({ value, low, high }: Estimate): Change["verdict"] {
 
 type Canary = { verdict: Change["canary"]; note: string };
 
-/** Whether canary prompts, whose docs never change, changed at the same time with the same agent, version, model and methodology. */
+/** Whether canary prompts changed at the same time with the same agent, version, model and methodology. Their docs never change. */
 function canaryChangeAt(
   { ctx, org, promptId, dayOf }: ChangeContext,
   series: ScoreDay,
@@ -202,7 +205,7 @@ function propertyChangesOf({ matchingDays, promptId }: ChangeContext, series: Sc
   const sameAgentDays = matchingDays.filter(({ agent }) => agent === series.agent);
   const isComparable = (day: ScoreDay) =>
     day.model === series.model && day.methodology.hash === series.methodology.hash;
-  // The first day with the model and methodology of the series, and the last one before it with others.
+  // The first day with the model and methodology of the series, and the last day before it with other ones.
   const first = sameAgentDays.find(isComparable) ?? series;
   const earlier = sameAgentDays.findLast((day) => !isComparable(day) && day.lastAt < first.lastAt);
   const seriesChanges = earlier
@@ -217,7 +220,7 @@ function propertyChangesOf({ matchingDays, promptId }: ChangeContext, series: Sc
       ]
     : [];
   const versionedDays = sameAgentDays.filter(({ model, version }) => model === series.model && version !== "");
-  // Each day with the one before it.
+  // Pairs of each day and the previous one.
   const steps = versionedDays.slice(1).map((day, i) => [versionedDays[i] as ScoreDay, day] as const);
   const versions = steps.flatMap(([before, { day, version }]) =>
     changeIfDifferent(day, "agent version", before.version, version),

@@ -8,17 +8,17 @@ import type { ScoreDay } from "../reports/score-days.ts";
 import { toIso } from "../schema.ts";
 import { summarizeRuns } from "../stats/repeats.ts";
 
-/** Maximum number of runs to read per request, newest first. An evaluation has at most 50, so these are of 40 evaluations or more. */
+/** Maximum number of runs to read per request, newest first. An evaluation has at most 50 runs, so this covers at least 40 evaluations. */
 const maxRuns = 2000;
 
 type PointsQuery = {
   promptId: string;
-  /** A day of the series, which tells its agent, version, context, model and methodology. */
+  /** A day of the series. It has the agent, version, context, model and methodology of the series. */
   series: ScoreDay;
   /** Start and end, epoch ms. */
   period: [start: number, end: number];
   maxPoints: number;
-  /** Whether an evaluation without a report, from this time, belongs to the series. */
+  /** Whether an evaluation without a report belongs to the series, by its time. */
   isWithinSeries: (at: number) => boolean;
 };
 
@@ -33,7 +33,7 @@ export function listEvaluationPoints(ctx: Context, org: OrgId, query: PointsQuer
     .filter(([, seriesRuns]) => seriesRuns.length > 0);
   const shownEvaluations = evaluations.slice(0, query.maxPoints);
   const [, lastShownRuns] = shownEvaluations.at(-1) ?? [];
-  // The next page, of earlier evaluations, ends with the oldest run that is shown here or, if none is, that was read.
+  // The next page has earlier evaluations. It ends with the oldest run that is shown here or, if none is shown, with the oldest run that was read.
   const oldestRun = (lastShownRuns ?? rows).at(-1);
   const hasNextPage = isTruncated || shownEvaluations.length < evaluations.length;
   return {
@@ -49,7 +49,10 @@ export function listEvaluationPoints(ctx: Context, org: OrgId, query: PointsQuer
   };
 }
 
-/** The runs of an evaluation that belong to a series. Runs without a report belong to that of the reports beside them, else to that of their time. */
+/**
+ * The runs of an evaluation that belong to a series. A run without a report belongs to the series of the reports in the same evaluation. If there are
+ * none, its time decides.
+ */
 function runsOfSeries(evalRuns: RunRow[], { series, isWithinSeries }: PointsQuery): RunRow[] {
   if (evalRuns.every(({ report }) => report === null))
     return evalRuns.every(({ at }) => isWithinSeries(at)) ? evalRuns : [];
@@ -66,7 +69,7 @@ function runsOfSeries(evalRuns: RunRow[], { series, isWithinSeries }: PointsQuer
 
 type RunRow = ReturnType<typeof readRuns>[number];
 
-/** The runs of a prompt with the agent and model of a series, newest first; one more than the maximum if there are more. */
+/** The runs of a prompt with the agent and model of a series, newest first. If there are more than the maximum, one more than the maximum is read. */
 function readRuns({ db }: Context, org: OrgId, { promptId, series, period }: PointsQuery) {
   return db
     .select({

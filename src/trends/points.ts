@@ -62,7 +62,10 @@ function resultOf(days: ScoreDay[], failed: FailedRun[]): PromptResult {
   };
 }
 
-/** The mean score of the runs of a single prompt, or of the means of several; null without a score. */
+/**
+ * The score of an interval. For a single prompt, it is the mean score of its runs. For several prompts, it is the mean of their means. null: there is
+ * no score.
+ */
 function scoreOf(results: PromptResult[]): Point["score"] {
   const scored = results.map(({ scores }) => scores).filter((scores) => scores.length > 0);
   const [only, ...others] = scored;
@@ -71,12 +74,12 @@ function scoreOf(results: PromptResult[]): Point["score"] {
   return { mean: value, low, high };
 }
 
-/** The success rate of a single prompt, or the mean of the rates of several; null if no run was judged. */
+/** The success rate of a single prompt, or the mean of the rates of several prompts; null: no run was judged. */
 function successRateOf(results: PromptResult[]): Point["successRate"] {
   const judgedResults = results.filter(({ judged }) => judged > 0);
   const [only, ...others] = judgedResults;
   if (only === undefined) return null;
-  // `meanInterval` is for scores from 0 to 100.
+  // `meanInterval` expects scores from 0 to 100.
   const rate =
     others.length === 0
       ? wilson(only.succeeded, only.judged)
@@ -84,7 +87,7 @@ function successRateOf(results: PromptResult[]): Point["successRate"] {
   return { ...rounded(rate, 3), of: judgedResults.reduce((n, { judged }) => n + judged, 0) };
 }
 
-/** An interval in percent as shares. */
+/** Turns an interval in percent into shares. */
 const toShares = ({ value, low, high }: Estimate): Estimate => ({
   value: value / 100,
   low: low === null ? null : low / 100,

@@ -35,7 +35,7 @@ export const trendTools = (ctx: Context): Tool[] => [
       const { points: _points, others: _others, ...rest } = trends;
       const points = takeFitting(trends.points.toReversed(), rest).toReversed();
       const nextUntil = points.length < trends.points.length ? (points[0]?.from ?? null) : trends.nextUntil;
-      // Other series get the room that the points leave.
+      // The other series get the room that the points leave.
       const fit = takeFitting([...points, ...trends.others], rest).length;
       return { ...trends, points, others: trends.others.slice(0, Math.max(0, fit - points.length)), nextUntil };
     },

@@ -24,7 +24,7 @@ const maxOthers = 8;
 const defaultDays: Record<Interval, number> = { day: 30, week: 182, month: 730, eval: 182 };
 const dayMs = 24 * 3600_000;
 const maxPoints = 200;
-/** Days that one point covers at most, which limits the period. */
+/** Maximum number of days that one point covers. It limits the period. */
 const maxDaysPerPoint: Record<Interval, number> = { day: 1, week: 7, month: 31, eval: 7 };
 
 const { promptId, agent, since, until } = reportFilter;
@@ -95,9 +95,10 @@ const toSeriesFields = ({ version, contextDigest, methodology, scope }: ScoreDay
 });
 
 /**
- * Results over time of one agent, version, model and methodology: the most recent ones that match. Over several prompts, each prompt counts equally
- * in a point; canaries are excluded, and so are docs_only scores of prompts whose end goal repeats the docs. `newestChange`: the newest significant
- * change of the prompt, which the changes contain with the numbers that all pages show. Throws not_found, and bad_request for an invalid time.
+ * The results over time of one agent, version, model and methodology. Of all that match, the most recent ones are shown. Over several prompts, each
+ * prompt counts equally in a point. Canaries are then excluded, and so are docs_only scores of prompts whose end goal repeats the docs.
+ * `newestChange`: the newest significant change of the prompt. The changes contain it with the numbers that all pages show. Throws not_found, and
+ * bad_request for an invalid time.
  */
 export function getTrends(ctx: Context, org: OrgId, filter: TrendFilter, newestChange: ComparedChange | null): Trends {
   const { db, now } = ctx;
@@ -116,12 +117,12 @@ export function getTrends(ctx: Context, org: OrgId, filter: TrendFilter, newestC
     throw badRequest("Invalid interval: eval needs promptId. Set promptId, or use day, week or month.");
   const dayOf = interval === "day" ? startOf : createStartOf("day", timeZone);
   const compute = () => computeTrends(ctx, org, filter, newestChange, { start, isCut, end, timeZone, startOf, dayOf });
-  // Except for evaluations, the result is the same until the next day begins.
+  // Until the next day begins, the result stays the same, except for evaluations.
   const cacheKey = ["trends", org, filter, newestChange, isCut, start, dayOf(end - 1), timeZone];
   return interval === "eval" ? compute() : cachedResult(db, cacheKey, compute);
 }
 
-/** Epoch ms. `isCut`: an earlier start was requested, for which there would be too many points. */
+/** Times are in epoch ms. `isCut`: the request had an earlier start, with which there would be too many points. */
 type Span = {
   start: number;
   isCut: boolean;
@@ -156,7 +157,7 @@ function computeTrends(
     filter.interval === "eval"
       ? withEvaluationPoints(ctx, org, ids[0] as string, allSeries, span)
       : { series: withIntervalPoints(allSeries, matchingFailures, startOf), nextUntil: null };
-  // The first one is that of the newest day.
+  // The first series is the one of the newest day.
   const [newestSeries, ...others] = seriesWithPoints;
   const comparedChange = newestSeries ? comparedChangeOf(newestChange, context, newestSeries) : null;
   const changes = newestSeries
@@ -180,7 +181,7 @@ function computeTrends(
   };
 }
 
-/** The days of several prompts, as far as these can be shown together. Contexts are ignored, because each prompt has its own. */
+/** The days of several prompts that can be shown together. Contexts are ignored, because each prompt has its own. */
 const toComparableDays = (ctx: Context, org: OrgId, days: ScoreDay[]): ScoreDay[] =>
   withoutRepeatedDocs(ctx, org, days).map((day) => ({ ...day, contextDigest: "" }));
 
@@ -191,7 +192,10 @@ const withIntervalPoints = (allSeries: DatedSeries[], failed: FailedRun[], start
     return { ...series, points: pointsOf(startOf, series.days, failures) };
   });
 
-/** Each series with one point per evaluation. `nextUntil`: where all begin, and the next page, of earlier points, ends; null: there is none. */
+/**
+ * Each series with one point per evaluation. `nextUntil`: where all series begin. The next page has earlier points and ends there. null: there is no
+ * next page.
+ */
 function withEvaluationPoints(ctx: Context, org: OrgId, promptId: string, allSeries: DatedSeries[], span: Span) {
   const period: [number, number] = [span.start, span.end];
   const pages = allSeries.map((series) => {
@@ -200,7 +204,7 @@ function withEvaluationPoints(ctx: Context, org: OrgId, promptId: string, allSer
     return { ...series, ...listEvaluationPoints(ctx, org, query) };
   });
   const ends = pages.flatMap((page) => page.nextUntil ?? []);
-  // From the latest one on, no series lacks points.
+  // From the latest of these times on, no series lacks points.
   const nextUntil = ends.toSorted().at(-1) ?? null;
   const isShown = ({ from }: Trends["points"][number]) => nextUntil === null || from >= nextUntil;
   return { series: pages.map((page) => ({ ...page, points: page.points.filter(isShown) })), nextUntil };
@@ -215,7 +219,7 @@ function summarizeSeries(days: ScoreDay[]): Trends["series"][number] {
   return { agent: day.agent, model: day.model || null, ...toSeriesFields(day), n };
 }
 
-/** The newest change of the prompt, if it is one of this series. */
+/** The newest change of the prompt, if it belongs to this series. */
 function comparedChangeOf(newest: ComparedChange | null, { dayOf }: ChangeContext, { days }: DatedSeries) {
   const [first] = days;
   if (!first || newest?.agent !== first.agent || (newest.model ?? "") !== first.model) return null;
@@ -223,12 +227,12 @@ function comparedChangeOf(newest: ComparedChange | null, { dayOf }: ChangeContex
   return at >= first.day && at <= (days.at(-1) ?? first).day ? newest : null;
 }
 
-/** The days of one series. `includes`: whether a failed run of this time counts as part of it, because its result would have belonged to it. */
+/** The days of one series. `includes`: whether a failed run of this time belongs to the series, because its result would have belonged to it. */
 type DatedSeries = { days: ScoreDay[]; includes: (at: number) => boolean };
 
-/** The days of one agent and model, as one series per version, context, methodology and scope, the most recent first. */
+/** Splits the days of one agent and model into one series per version, context, methodology and scope. The most recent series comes first. */
 function splitIntoSeries(days: ScoreDay[]): DatedSeries[] {
-  // In the order of their first days.
+  // The groups are in the order of their first days.
   const groups = [...Map.groupBy(days, seriesKeyOf).values()];
   const startOf = (series: ScoreDay[] | undefined) => series?.[0]?.day ?? Number.POSITIVE_INFINITY;
   const lastOf = (series: ScoreDay[]) => Math.max(...series.map(({ lastAt }) => lastAt));
@@ -245,7 +249,7 @@ function splitIntoSeries(days: ScoreDay[]): DatedSeries[] {
   );
 }
 
-/** Without docs_only scores of prompts whose end goal repeats words of the docs: an agent finds those by any word. */
+/** Leaves out docs_only scores of prompts whose end goal repeats words of the docs, because an agent finds such docs by any word. */
 function withoutRepeatedDocs({ db }: Context, org: OrgId, days: ScoreDay[]): ScoreDay[] {
   const isRepeated = sql`json_extract(${prompts.basis}, '$.ownGoal') = ${prompts.endGoal}`;
   const rows = db
@@ -257,7 +261,7 @@ function withoutRepeatedDocs({ db }: Context, org: OrgId, days: ScoreDay[]): Sco
   return days.filter(({ scope, promptId }) => scope !== "docs_only" || !ids.has(promptId));
 }
 
-/** The given prompt, or all with the tag, or all. Without canaries, whose docs never change. */
+/** The given prompt, or else all prompts with the tag, or else all prompts. Canaries are left out unless given, because their docs never change. */
 function promptsOf({ db }: Context, org: OrgId, { promptId, tag }: TrendFilter): string[] {
   const promptsOfTag = and(ne(prompts.isCanary, true), tag === undefined ? undefined : hasTag(tag));
   const promptCondition = promptId === undefined ? promptsOfTag : eq(prompts.id, promptId.toLowerCase());
@@ -269,8 +273,8 @@ function promptsOf({ db }: Context, org: OrgId, { promptId, tag }: TrendFilter):
 }
 
 /**
- * The newest scores. Over several prompts, each score is shifted by the difference of its prompt's mean from the mean of all
- * prompts, so that it doesn't matter which prompts ran when.
+ * The newest scores. Over several prompts, each score is shifted by the difference between its prompt's mean and the mean of all prompts. So it
+ * doesn't matter which prompts ran when.
  */
 function levelsOf(days: ScoreDay[]): Level[] {
   const byPrompt = Map.groupBy(days, ({ promptId }) => promptId);
@@ -289,7 +293,7 @@ function levelsOf(days: ScoreDay[]): Level[] {
 /** Every offset of a time zone from UTC is a multiple of this. */
 const stepMs = 15 * 60_000;
 
-/** Returns a function that finds the start of the interval that contains a time, and remembers it. Both are epoch ms; weeks start on Monday. */
+/** Returns a function that finds the start of the interval that contains a time, and remembers it. Both times are epoch ms. Weeks start on Monday. */
 function createStartOf(interval: Interval, timeZone: string): (at: number) => number {
   const starts = new Map<number, number>();
   return (at) => {
