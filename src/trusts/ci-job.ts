@@ -3,7 +3,10 @@ import type { Claims } from "./id-token.ts";
 
 type Trust = typeof trusts.$inferSelect;
 
-/** Where a job runs, by its token. `ref`: in full, as `refs/heads/main`; null: unknown, because the token may name a ref of the repository while code of a fork runs. */
+/**
+ * Where a job runs, according to its token. `ref`: the full ref, such as `refs/heads/main`. null: unknown, because the token may name a ref of the
+ * repository while code of a fork runs.
+ */
 export type CiJob = {
   repository: string | null;
   repositoryId: string | null;
@@ -15,7 +18,7 @@ const textOf = (claim: unknown): string | null => (typeof claim === "string" ? c
 /** GitLab sends IDs as strings or numbers, depending on its version. */
 const idOf = (claim: unknown): string | null => (Number.isSafeInteger(claim) ? String(claim) : textOf(claim) || null);
 
-/** Events that pull requests of forks cause while the token names a branch of the repository itself. */
+/** Events that pull requests of forks cause. For these, the token names a branch of the repository itself. */
 const foreignEvents = ["pull_request_target", "workflow_run"];
 
 /**
@@ -27,7 +30,7 @@ const foreignSources = ["merge_request_event", "external_pull_request_event", "p
 function gitlabRefOf({ ref, ref_type, ref_protected, pipeline_source }: Claims): string | null {
   if (typeof ref !== "string" || typeof pipeline_source !== "string") return null;
   if (ref_type === "tag") return `refs/tags/${ref}`;
-  // Pipelines for merge requests are protected only if both branches are protected ones of this project.
+  // A pipeline for a merge request is protected only if both branches are protected branches of this project.
   const isProtected = ref_protected === true || ref_protected === "true";
   return ref_type === "branch" && (isProtected || !foreignSources.includes(pipeline_source))
     ? `refs/heads/${ref}`
@@ -52,13 +55,13 @@ const readers: Record<Trust["provider"], (claims: Claims) => CiJob> = {
 /** The job of a token, as a CI provider describes it. */
 export const toCiJob = (provider: Trust["provider"], claims: Claims): CiJob => readers[provider](claims);
 
-/** The ref of a trust in full: on GitLab, a mere name is that of a branch. */
+/** The full ref of a trust. On GitLab, a mere name is the name of a branch. */
 const toFullRef = (provider: Trust["provider"], ref: string): string =>
   provider === "gitlab" && !ref.startsWith("refs/") ? `refs/heads/${ref}` : ref;
 
 /**
- * Whether a trust covers a job. Repositories and environments are the same in any case; refs are not. A repository with the trusted name
- * but another ID is another one that took the name.
+ * Whether a trust covers a job. Upper and lower case don't matter in repositories and environments, but they do in refs. If a repository has the
+ * trusted name but another ID, it is another repository that took the name.
  */
 export function covers(trust: Trust, job: CiJob): boolean {
   const isSameName = (pinned: string, actual: string | null) => pinned.toLowerCase() === actual?.toLowerCase();
@@ -72,6 +75,6 @@ export function covers(trust: Trust, job: CiJob): boolean {
   );
 }
 
-/** `pattern`: a ref, or the beginning of one with `*` at its end. */
+/** `pattern`: a ref, or the beginning of a ref followed by `*`. */
 const matchesRef = (ref: string, pattern: string): boolean =>
   pattern.endsWith("*") ? ref.startsWith(pattern.slice(0, -1)) : ref === pattern;

@@ -5,7 +5,7 @@ import { loadJose } from "../lazy-packages.ts";
 import { createGuard } from "../net/guarded.ts";
 import { createIssuerKeys } from "./issuer-keys.ts";
 
-/** Asymmetric signatures only: `none`, and a secret that an issuer shares with others, prove nothing. */
+/** Only asymmetric signatures. Neither `none` nor a secret that an issuer shares with others proves anything. */
 const algorithms = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 const toleranceSeconds = 30;
 
@@ -14,10 +14,7 @@ export type Claims = JWTPayload & { iss: string; jti: string; exp: number };
 /** The error of an ID token that is not accepted. */
 export const tokenRefused = (detail: string): AppError => new AppError("unauthorized", detail);
 
-/**
- * What a token says, of which nothing is verified but that it is for this audience, at this time. Throws unauthorized with what is wrong with
- * the token itself.
- */
+/** The claims of a token. Only its audience and its time are verified. Throws unauthorized, with the reason, if the token itself is wrong. */
 export function readIdToken(ctx: Context, token: string, audience: string): Claims {
   const { decodeJwt, decodeProtectedHeader } = loadJose();
   let claims: JWTPayload;
@@ -33,7 +30,7 @@ export function readIdToken(ctx: Context, token: string, audience: string): Clai
     throw tokenRefused("The token is not an ID token. Send the ID token of the CI job.");
   }
   const { iss, aud, exp, iat, nbf, jti } = claims;
-  // In seconds; in milliseconds, it must still be exact.
+  // Times are in seconds. In milliseconds, they must still be exact.
   const isTime = (value: unknown): value is number =>
     typeof value === "number" && Math.abs(value) < Number.MAX_SAFE_INTEGER / 1000;
   const check = (claim: string, isValid: boolean): void => {
@@ -65,7 +62,7 @@ const issuerKeys = perContext((ctx) => {
 /** Forgets the keys of an issuer that is no longer trusted. */
 export const forgetIssuer = (ctx: Context, issuer: string): void => issuerKeys(ctx).forget(issuer);
 
-/** Why a token isn't one that `issuer` signed; null: it is. */
+/** Why `issuer` has not signed a token; null: it has. */
 export async function findForgery(ctx: Context, token: string, issuer: string): Promise<string | null> {
   const options = { issuer, algorithms, currentDate: new Date(ctx.now()), clockTolerance: toleranceSeconds };
   const { createLocalJWKSet, errors, jwtVerify } = loadJose();
@@ -74,7 +71,7 @@ export async function findForgery(ctx: Context, token: string, issuer: string): 
       await jwtVerify(token, createLocalJWKSet(keys ?? { keys: [] }), options);
       return null;
     } catch (error) {
-      // Not only errors of the library: an unusable key of the issuer makes the cryptography fail.
+      // This covers not only errors of the library. With an unusable key of the issuer, the cryptography itself fails.
       return error;
     }
   };

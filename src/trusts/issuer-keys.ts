@@ -5,9 +5,9 @@ import { type Guard, GuardError } from "../net/guarded.ts";
 import { httpUrl } from "../schema.ts";
 
 const maxAgeMs = 3600_000;
-/** Tokens with an unknown key, and an issuer that fails, make evald read the issuer's keys again at most this often. */
+/** After a token with an unknown key, or a failure of the issuer, evald reads the issuer's keys again, but at most this often. */
 const cooldownMs = 30_000;
-/** Beyond this number, evald forgets the issuer whose keys were used longest ago. */
+/** With more issuers, evald forgets the issuer whose keys were used longest ago. */
 const maxIssuers = 100;
 const maxKeys = 50;
 const maxBytes = 256 * 1024;
@@ -18,7 +18,7 @@ const keyTypes = new Set<unknown>(["RSA", "EC", "OKP"]);
 /** The fields of a public key that verify a signature. */
 const keyFieldNames = ["kty", "kid", "alg", "use", "crv", "x", "y", "n", "e"] as const;
 
-/** What is needed of a key; null if it can't verify the signature of a token. */
+/** The fields of a key that are needed; null if the key can't verify the signature of a token. */
 function toKey(value: unknown): JWK | null {
   if (!isObject(value) || !keyTypes.has(value.kty)) return null;
   if (value.key_ops !== undefined && !(Array.isArray(value.key_ops) && value.key_ops.includes("verify"))) return null;
@@ -30,7 +30,7 @@ function toKey(value: unknown): JWK | null {
 
 /** The keys that issuers of ID tokens publish, read through `guard` and kept for an hour. */
 export function createIssuerKeys({ guard, now }: { guard: Guard; now: () => number }) {
-  /** In the order of their last use. */
+  /** The entries are in the order of their last use. */
   const cache = new Map<string, { keys: Promise<JSONWebKeySet>; readAt: number; hasFailed: boolean }>();
 
   async function readJson(url: string): Promise<Fields> {
@@ -61,7 +61,7 @@ export function createIssuerKeys({ guard, now }: { guard: Guard; now: () => numb
     return { keys: keys.map(toKey).filter((key) => key !== null) };
   }
 
-  /** Keys that are being read, so that requests at the same time share them, and a failure lasts for the cooldown. */
+  /** Starts reading keys. Requests at the same time share the result, and a failure lasts for the cooldown. */
   function startReading(issuer: string) {
     const entry = { keys: readKeys(issuer), readAt: now(), hasFailed: false };
     entry.keys.catch(() => {
@@ -72,8 +72,8 @@ export function createIssuerKeys({ guard, now }: { guard: Guard; now: () => numb
 
   return {
     /**
-     * The keys of an issuer, read again if they are old. `isKeyUnknown`: a token was signed with another key, as after a rotation. Then they are also
-     * read again if they are older than the cooldown; null if they aren't. Throws unavailable.
+     * The keys of an issuer. They are read again if they are old. `isKeyUnknown`: a token was signed with an unknown key, as after a rotation. Then
+     * they are also read again if they are older than the cooldown. If they aren't that old, it returns null. Throws unavailable.
      */
     async keysOf(issuer: string, { isKeyUnknown }: { isKeyUnknown: boolean }): Promise<JSONWebKeySet | null> {
       const cached = cache.get(issuer);

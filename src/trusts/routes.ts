@@ -14,7 +14,7 @@ import { createTrust, deleteTrust, exchangeToken, listTrusts } from "./trusts.ts
 
 export const exchangePath = "/api/v1/oidc/exchange";
 
-/** Throws forbidden if the caller is an API key that lacks a scope that it would give. */
+/** Throws forbidden if the caller is an API key without one of the scopes that it would give. */
 function checkScopesOfCaller(request: Request, given: readonly Scope[]): void {
   const { scopes } = callerOf(request);
   const lackedScope = scopes && given.find((scope) => !scopes.includes(scope));

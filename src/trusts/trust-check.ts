@@ -3,19 +3,19 @@ import type { TrustInput } from "./schema.ts";
 
 type ProviderShape = {
   repository: RegExp;
-  /** What a repository and a ref must be, for error messages. */
+  /** The form of repositories and refs, for error messages. */
   repositoryHint: string;
   refHint: string;
-  /** Whether some ref of a job matches this one, which may end with a *. */
+  /** Whether the ref of some job can match this ref, which may end with a *. */
   mayMatch: (ref: string) => boolean;
 };
 
-/** What the ID tokens of a provider can name: a trust with anything else would never match. */
+/** What the ID tokens of each provider can name. A trust with anything else would never match. */
 const shapes: Record<TrustInput["provider"], ProviderShape> = {
   github: {
     repository: /^[\w-]+\/[\w.-]+$/,
     repositoryHint: "OWNER/NAME of the repository, such as acme/docs",
-    // Such as `ref*`.
+    // For example `ref*`.
     mayMatch: (ref) => ref.startsWith("refs/") || (ref.endsWith("*") && "refs/".startsWith(ref.slice(0, -1))),
     refHint: "a full ref, such as refs/heads/main or refs/pull/*",
   },
@@ -27,7 +27,7 @@ const shapes: Record<TrustInput["provider"], ProviderShape> = {
   },
 };
 
-/** Throws bad_request that names the field if no job of the provider could match. */
+/** Throws bad_request, which names the field, if no job of the provider could match. */
 export function checkTrust({ provider, repository, ref = null }: TrustInput): void {
   const shape = shapes[provider];
   if (!shape.repository.test(repository) || repository.endsWith(".git"))

@@ -26,7 +26,7 @@ import { checkTrust } from "./trust-check.ts";
 type TrustRow = typeof trusts.$inferSelect;
 
 const maxTrusts = 100;
-/** Keys of jobs are listed this long after they expired. */
+/** How long keys of jobs are listed after they expired. */
 const keptMs = 24 * 3600_000;
 const minuteMs = 60_000;
 
@@ -96,7 +96,7 @@ export function deleteTrust(ctx: Context, org: OrgId, id: string): Trust {
 
 /**
  * An API key for the job with this ID token. Each token works once. `address`: IP address of the client. Strangers learn nothing about the
- * organizations, trusts and issuers of the server: what is refused depends on the token alone. The log says why. Throws unauthorized,
+ * organizations, trusts and issuers of the server, because the error depends only on the token. The log says why it was refused. Throws unauthorized,
  * bad_request and rate_limited.
  */
 export async function exchangeToken(
@@ -116,17 +116,17 @@ export async function exchangeToken(
   return keyOrRefusal;
 }
 
-/** Why a token proves nothing; null: an issuer that some organization trusts signed it. */
+/** Why a token proves nothing. null: it was signed by an issuer that some organization trusts. */
 async function findRefusal(ctx: Context, token: string, claims: Claims): Promise<string | null> {
-  // Before any request: only owners choose which issuers evald asks for keys.
+  // This comes before any request, because only owners choose which issuers evald asks for keys.
   const trustOfIssuer = ctx.db.select({ id: trusts.id }).from(trusts).where(eq(trusts.issuer, claims.iss)).get();
   return trustOfIssuer ? await findForgery(ctx, token, claims.iss) : "No organization trusts the issuer.";
 }
 
-/** A key of the trust that covers a verified token, or why there is none. `org` null: none has the name that the request gave. */
+/** A key of the trust that covers a verified token, or why there is no key. `org` null: no organization has the name in the request. */
 function giveKey(ctx: Context, claims: Claims, org: OrgId | null): ExchangedKey | string {
   if (org === null) return "No organization has the name or ID.";
-  // Trusts are read after the issuer responded: one may have been removed in the meantime.
+  // Trusts are read after the issuer's response, because one may have been removed in the meantime.
   const trust = rowsOf(ctx, org)
     .all()
     .find((row) => row.issuer === claims.iss && covers(row, toCiJob(row.provider, claims)));
@@ -169,8 +169,8 @@ const rowsOf = (ctx: Context, org: OrgId) =>
   ctx.db.select().from(trusts).where(eq(trusts.orgId, org)).orderBy(desc(trusts.id));
 
 /**
- * The organization of an exchange; null: none has this name or ID. It is named unless there is one: another one may trust the same
- * repository.
+ * The organization of an exchange; null: none has this name or ID. The request must name it unless there is only one organization, because another
+ * one may trust the same repository.
  */
 function findExchangeOrg(ctx: Context, idOrName: string | undefined): OrgId | null {
   const all = listOrgs(ctx);
@@ -191,7 +191,7 @@ const pinnableClaims = [
   ...["ref", "ref_type", "event_name", "pipeline_source", "environment"],
 ];
 
-/** What a refused token says of itself, and nothing else. */
+/** What a refused token claims about itself, and nothing else. */
 function describe(claims: Claims): string {
   const tokenClaims = pinnableClaims.flatMap((name) =>
     claims[name] === undefined ? [] : [`${name} ${JSON.stringify(claims[name]).slice(0, 200)}`],

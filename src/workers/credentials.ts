@@ -28,8 +28,8 @@ export const toListed = ({ name, createdAt }: { name: string; createdAt: number 
 });
 
 /**
- * Creates the credential of a worker. `redisUrl`: that of the service. Returns the URL with which the worker connects; its password is not stored.
- * Throws bad_request for an invalid name or one in use.
+ * Creates the credential of a worker. `redisUrl`: the service's own Redis URL. Returns the URL with which the worker connects. Its password is not
+ * stored. Throws bad_request for a name that is invalid or in use.
  */
 export function createCredential(ctx: Context, redisUrl: string, name: string): ListedCredential & { url: string } {
   if (!credentialName.test(name) || name === sharedCredential)

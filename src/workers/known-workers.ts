@@ -2,7 +2,7 @@ import { type Db, transaction } from "../db/open.ts";
 import { knownWorkers } from "../db/tables/checks.ts";
 import type { KnownWorker } from "../places/messages.ts";
 
-/** The workers that the service before knew last. `now`: epoch milliseconds. */
+/** The workers that the previous process of the service knew last. `now`: epoch milliseconds. */
 export const listKnownWorkers = (db: Db, now: number): KnownWorker[] =>
   db
     .select()
@@ -10,7 +10,7 @@ export const listKnownWorkers = (db: Db, now: number): KnownWorker[] =>
     .all()
     .map(({ awayAt, ...worker }) => ({ ...worker, awayMs: awayAt === null ? null : Math.max(0, now - awayAt) }));
 
-/** Stores the workers that the service knows, in place of those before. */
+/** Stores the workers that the service knows. They replace the stored ones. */
 export const storeKnownWorkers = (db: Db, now: number, workers: KnownWorker[]): void =>
   transaction(db, (tx) => {
     tx.delete(knownWorkers).run();

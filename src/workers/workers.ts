@@ -18,7 +18,7 @@ export const toWorker = ({ connectedMs, silentMs, ...rest }: WorkerStatus, now: 
   lastSeenAt: toIso(now - silentMs),
 });
 
-/** Lists workers by name. They belong to the operator of the service: throws forbidden if there are several organizations. */
+/** Lists workers by name. They belong to the operator of the service, so it throws forbidden if there are several organizations. */
 export function listWorkers(ctx: Context, workers: Workers): Worker[] {
   if (workers && !hasOneOrg(ctx))
     throw new AppError(
@@ -29,8 +29,8 @@ export function listWorkers(ctx: Context, workers: Workers): Worker[] {
 }
 
 /**
- * `drain`: makes a worker finish its sessions and end. `remove`: takes its sessions back, which start again on others, and makes it end.
- * Throws forbidden and not_found.
+ * `drain` makes a worker finish its sessions and end. `remove` makes it end and takes its sessions back, which start again on other workers. Throws
+ * forbidden and not_found.
  */
 export function dismissWorker(
   ctx: Context,
