@@ -11,7 +11,7 @@ import { endUnfinishedSignIns, findPassword, hashPassword, recordAuditOfPerson }
 import type { Person, SignedIn } from "./person.ts";
 import { countSignInAttempt, recordSignInSuccess } from "./sign-in-attempts.ts";
 
-/** A browser in which the person is signed in. */
+/** A session of a person in a browser. */
 export type SignIn = ReturnType<typeof listSignIns>[number];
 
 /** Changes the name of a person. Throws bad_request. */
@@ -29,7 +29,7 @@ export function renamePerson(ctx: Context, { person }: SignedIn, name: string): 
 /** Whether a person can sign in with a password. */
 export const hasPassword = (ctx: Context, { person }: SignedIn): boolean => findPassword(ctx, person.id) !== undefined;
 
-/** Changes the password, and signs the person out everywhere else. Returns the cookies of this session. */
+/** Changes the password, and ends all other sessions of the person. Returns the cookies of this session. */
 export async function changePassword(
   ctx: Context,
   { person }: SignedIn,
@@ -37,7 +37,7 @@ export async function changePassword(
   newPassword: string,
   client: Client,
 ): Promise<string[]> {
-  // This checks the new password before better-auth does, so that the error message is ours.
+  // Checks the new password before better-auth does, so that our own error message is shown.
   await hashPassword(ctx, newPassword, client);
   const { api } = await loadBetterAuth(ctx);
   const body = { currentPassword, newPassword, revokeOtherSessions: true };
@@ -51,7 +51,7 @@ export async function changePassword(
   return headers.getSetCookie();
 }
 
-/** Runs a call of better-auth that checks the person's password. Throws bad_request for a wrong one, and rate_limited. */
+/** Runs a call of better-auth that checks the person's password. Throws bad_request for a wrong password, and rate_limited. */
 export async function withPasswordOf<T>(
   ctx: Context,
   { email }: Person,
@@ -64,7 +64,7 @@ export async function withPasswordOf<T>(
   return result;
 }
 
-/** The sessions of the person, last used first. */
+/** The sessions of the person. The one that was used last comes first. */
 export const listSignIns = (ctx: Context, { person, signInId }: SignedIn) =>
   ctx.db
     .select()
@@ -82,7 +82,7 @@ export const listSignIns = (ctx: Context, { person, signInId }: SignedIn) =>
       isCurrent: id === signInId,
     }));
 
-/** Signs out one other session of the person; without an ID, all of them except this one. */
+/** Ends one other session of the person. Without an ID, it ends all sessions except this one. */
 export function endOtherSignIns(ctx: Context, { person, signInId }: SignedIn, id?: string): void {
   const where = and(eq(signIns.personId, person.id), id === undefined ? ne(signIns.id, signInId) : eq(signIns.id, id));
   transaction(ctx.db, (tx) => {

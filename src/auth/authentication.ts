@@ -8,12 +8,12 @@ import { listMemberships } from "./people.ts";
 const keyHint = "Send the header Authorization: Bearer <API key>. Create a key with evald key create.";
 const keyInQuery = new RegExp(`[?&][^#]*${keyShape.source}`);
 
-// The router searches for the path after the eleventh character of the URL (`http://` and 4 more), but `new URL` after the host.
+// The router looks for the path after the eleventh character of the URL (`http://` and 4 more). `new URL` looks for it after the host.
 const unambiguousUrl = /^https?:\/\/[^/?#\\]{4,}\//;
 
 /**
- * Moves a request to `http://localhost` if a short, malformed or missing Host makes its path ambiguous. It stays the same request, because a
- * copy whose body is not read to its end is never answered.
+ * Moves a request to `http://localhost` if a short, malformed or missing Host makes its path ambiguous. This changes the request itself. A copy would
+ * never be answered if its body isn't read to the end.
  */
 export function withUnambiguousPath(request: Request): Request {
   const { url } = request;
@@ -24,8 +24,8 @@ export function withUnambiguousPath(request: Request): Request {
 }
 
 /**
- * Authenticates a request by its Authorization header alone. Throws `unauthorized` for no header, two of them, another scheme, an
- * unknown, expired or revoked key, and for a key in the query string, which would end up in logs.
+ * Authenticates a request only by its Authorization header. Throws `unauthorized` for a missing or repeated header, another scheme, and an unknown,
+ * expired or revoked key. It also throws for a key in the query string, because that would end up in logs.
  */
 export function authenticate(ctx: Context, request: Request): Caller {
   const header = request.headers.get("authorization");
@@ -33,7 +33,7 @@ export function authenticate(ctx: Context, request: Request): Caller {
   if (keyInQuery.test(request.url))
     throw new AppError("unauthorized", `API keys are not accepted in the URL. ${keyHint}`);
   const key = /^bearer +(\S+)$/i.exec(header)?.[1];
-  // Two Authorization headers arrive joined by a comma.
+  // Two Authorization headers arrive as one, joined by a comma.
   if (!key || key.includes(","))
     throw new AppError("unauthorized", `The Authorization header must contain exactly one bearer token. ${keyHint}`);
   const caller = findKey(ctx, key);
@@ -41,7 +41,10 @@ export function authenticate(ctx: Context, request: Request): Caller {
   return caller;
 }
 
-/** Throws forbidden unless an owner or the operator created the key of a request. The key of a CI job is never enough. `action`: for the error. */
+/**
+ * Throws forbidden unless an owner or the operator created the key of a request. The key of a CI job is never enough. `action`: what the error says
+ * is forbidden.
+ */
 export function checkOwner(ctx: Context, request: Request, action: string): void {
   const { org, createdBy, name, trustId } = callerOf(request);
   if (trustId !== null)

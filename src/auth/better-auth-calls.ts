@@ -3,22 +3,22 @@ import { AppError, type ErrorCode } from "../errors.ts";
 import type { BetterAuth } from "./better-auth.ts";
 import { secretOf } from "./links.ts";
 
-/** Details of a request: its cookies, browser and IP address. */
+/** What better-auth needs to know of a request: its cookies, browser and IP address. */
 export type Client = { cookie: string; userAgent: string; address: string };
 
-/** The headers of a browser, as better-auth reads them. */
+/** The headers of a browser, in the form that better-auth reads. */
 export const toHeaders = ({ cookie, userAgent, address }: Client): Headers =>
   new Headers({ cookie, "user-agent": userAgent, "x-evald-address": address });
 
-/** The same browser with new cookies that it doesn't have yet. */
+/** The same browser, with new cookies that were not sent to it yet. */
 export const withCookies = (client: Client, cookies: string[]): Client => ({
   ...client,
   cookie: cookies.map((cookie) => cookie.split(";")[0]).join("; "),
 });
 
 /**
- * The shape of a cookie of better-auth in a Cookie header. Over HTTPS, its name has a prefix. `value`: the source of a regular expression for the value.
- * Its group `cookie` is the cookie with its name.
+ * The pattern of a better-auth cookie in a Cookie header. Over HTTPS, the name has a prefix. `value`: the source of a regular expression for the
+ * value. The group `cookie` contains the cookie with its name.
  */
 export const cookieShape = (name: string, value: string): RegExp =>
   new RegExp(`(?:^|;\\s*)(?<cookie>(?:__(?:Host|Secure)-)?evald\\.${name}=${value})`);
@@ -54,7 +54,7 @@ const codesByStatus: Record<number, ErrorCode> = {
   429: "rate_limited",
 };
 
-/** Turns an error of better-auth into an AppError: with our wording if we know its code, else with its own. */
+/** Turns an error of better-auth into an AppError. If we know its code, the error has our wording. Otherwise it keeps its own. */
 export async function withAppErrors<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;
@@ -69,14 +69,14 @@ export async function withAppErrors<T>(call: Promise<T>): Promise<T> {
 type Loading = Promise<BetterAuth> | undefined;
 const instances = perContext(() => ({ loading: undefined as Loading, withPasskeys: undefined as Loading }));
 
-/** better-auth, which manages people. Loaded with the first sign-in, because most processes never need it. */
+/** better-auth, which manages people. It is loaded at the first sign-in, because most processes never need it. */
 export function loadBetterAuth(ctx: Context): Promise<BetterAuth> {
   const state = instances(ctx);
   state.loading ??= import("./better-auth.ts").then(({ createBetterAuth }) => createBetterAuth(ctx, secretOf(ctx)));
   return state.loading;
 }
 
-/** better-auth with its passkeys, whose packages take a while to load. */
+/** better-auth with the passkey plugin, whose packages take a while to load. */
 export function loadBetterAuthWithPasskeys(ctx: Context): Promise<BetterAuth> {
   const state = instances(ctx);
   state.withPasskeys ??= Promise.all([import("./better-auth.ts"), import("./passkey-plugin.ts")]).then(
@@ -88,7 +88,7 @@ export function loadBetterAuthWithPasskeys(ctx: Context): Promise<BetterAuth> {
 
 const changes = perContext(() => ({ last: Promise.resolve() as Promise<unknown> }));
 
-/** Runs changes to people that read other rows first one after another. */
+/** Runs changes to people one after another. Each of these changes first reads other rows. */
 export function inSequence<T>(ctx: Context, work: () => Promise<T>): Promise<T> {
   const state = changes(ctx);
   const next = state.last.then(work, work);

@@ -30,7 +30,7 @@ const accessControl = createAccessControl(defaultStatements);
 const noPermissions = accessControl.newRole({});
 const owner = accessControl.newRole({ member: ["create", "update", "delete"], invitation: ["create", "cancel"] });
 
-/** The identity provider, who may sign in with it without an existing account, and what to do once a sign-in proves an email address. */
+/** The identity provider, who may sign in with it without an existing account, and what to do when a sign-in has proven an email address. */
 type Sso = {
   oidc: OidcConfig;
   mayJoin: (email: string) => boolean;
@@ -40,8 +40,8 @@ type Sso = {
 export type BetterAuth = ReturnType<typeof createBetterAuth>;
 
 /**
- * better-auth with our settings and tables: it manages people, sessions and memberships. `sso`: for sign-ins with an identity provider.
- * `passkey`: its plugin, which few processes need.
+ * Creates better-auth with our settings and tables. It manages people, sessions and memberships. `sso`: for sign-ins with an identity provider.
+ * `passkey`: the passkey plugin, which few processes need.
  */
 export function createBetterAuth(
   { db, config, log, now, provenTime, newId, baseUrl }: Context,
@@ -75,7 +75,7 @@ export function createBetterAuth(
       expiresIn: 30 * daySeconds,
       updateAge: 300,
       deferSessionRefresh: true,
-      // We ask for the password again instead.
+      // We ask for the password again instead of checking the age of the session.
       freshAge: 0,
       additionalFields: { method: { type: "string", required: true, input: false } },
     },
@@ -83,14 +83,14 @@ export function createBetterAuth(
       fields: personField,
       storeStateStrategy: "cookie",
       updateAccountOnSignIn: false,
-      // Safe only because `proveAddress` removes every password and session that somebody else may have.
+      // This is safe only because `proveAddress` removes every password and session that somebody else may have.
       accountLinking: { requireLocalEmailVerified: false },
     },
     onAPIError: { errorURL: `${baseUrl()}/sign-in` },
     databaseHooks: hooksOf(sso),
     plugins: [
       oidcPlugin(sso?.oidc),
-      // A list of another length would lose the types of the other plugins.
+      // In a list of another length, the other plugins would lose their types.
       passkey ?? ({ id: "no-passkey" } as unknown as PasskeyPlugin),
       twoFactorPlugin(`evald ${hostname}`),
       organizationPlugin(),
@@ -100,20 +100,20 @@ export function createBetterAuth(
       cookiePrefix: `${cookiePrefixOf(isSecure, config.basePath)}evald`,
       useSecureCookies: false,
       defaultCookieAttributes: { path: config.basePath || "/", secure: isSecure, sameSite: "lax", httpOnly: true },
-      // Only `toHeaders` sets it: incoming headers of that name are not passed on.
+      // Only `toHeaders` sets this header. If a request contains it, it is not passed on.
       ipAddress: { ipAddressHeaders: ["x-evald-address"], ipv6Subnet: 128 },
     },
   });
 }
 
-/** With these prefixes, browsers reject a cookie of that name that was set over plain HTTP or by another subdomain. */
+/** With these prefixes, browsers reject a cookie that was set over plain HTTP or by another subdomain. */
 function cookiePrefixOf(isSecure: boolean, basePath: string): string {
   if (!isSecure) return "";
   // A cookie with `__Host-` must be valid for all paths.
   return basePath === "" ? "__Host-" : "__Secure-";
 }
 
-/** What better-auth calls before it stores a row. `data` replaces the row, and false stores nothing. */
+/** Hooks that better-auth calls before it stores a row. A hook can return `data` to replace the row, or false to store nothing. */
 const hooksOf = (sso: Sso | undefined): NonNullable<BetterAuthOptions["databaseHooks"]> => ({
   user: {
     create: {
@@ -122,7 +122,7 @@ const hooksOf = (sso: Sso | undefined): NonNullable<BetterAuthOptions["databaseH
           throw new APIError("FORBIDDEN", { code: "not_invited", message: "not invited" });
       },
     },
-    // Only `proveAddress` marks an address as verified, in one transaction with the removals.
+    // Only `proveAddress` marks an address as verified. It does so in the same transaction as the removals.
     update: { before: async () => (sso ? false : undefined) },
   },
   session: {
@@ -144,7 +144,7 @@ const hooksOf = (sso: Sso | undefined): NonNullable<BetterAuthOptions["databaseH
   },
 });
 
-/** Members and invitations. We create organizations ourselves. */
+/** Manages members and invitations. We create organizations ourselves. */
 const organizationPlugin = () =>
   organization({
     ac: accessControl,
@@ -154,10 +154,10 @@ const organizationPlugin = () =>
     invitationLimit: 1000,
     invitationExpiresIn: 7 * daySeconds,
     cancelPendingInvitationsOnReInvite: true,
-    // Our links are signed, so an ID alone accepts nothing.
+    // Our links are signed, so the ID of an invitation alone isn't enough to accept it.
     requireEmailVerificationOnInvitation: false,
     schema: {
-      // Organizations have no slug; use the ID, which never changes.
+      // Organizations have no slug, so the ID is used. It never changes.
       organization: { fields: { slug: "id" } },
       member: { fields: { organizationId: "orgId", userId: "personId" } },
       invitation: { fields: { organizationId: "orgId" } },
@@ -182,8 +182,8 @@ const openAdapter = (db: Db) =>
   });
 
 /**
- * The second step of a sign-in. `issuer`: what authenticator apps call this service. We count attempts ourselves, in proven time, and refuse
- * codes that were used.
+ * The second step of a sign-in. `issuer`: the name of this service in authenticator apps. We count attempts ourselves, in proven time, and reject
+ * codes that were already used.
  */
 function twoFactorPlugin(issuer: string) {
   const plugin = twoFactor({
@@ -191,7 +191,7 @@ function twoFactorPlugin(issuer: string) {
     accountLockout: { enabled: false },
     backupCodeOptions: { customBackupCodesGenerate: newBackupCodes },
   });
-  // Our table has no columns for the plugin's own count.
+  // The plugin's own count of attempts is removed, because our table has no columns for it.
   const { failedVerificationCount, lockedUntil, ...fields } = plugin.schema.twoFactor.fields;
   const schema = {
     ...plugin.schema,
@@ -200,27 +200,30 @@ function twoFactorPlugin(issuer: string) {
   return { ...plugin, schema: schema as unknown as typeof plugin.schema };
 }
 
-/** How the person of a new session proved who they are. `path`: of better-auth's endpoint. `current`: the session that it replaces. */
+/**
+ * How the person proved their identity for a new session. `path`: the path of better-auth's endpoint. `current`: the session that the new one
+ * replaces.
+ */
 function methodOf(path: string | undefined, current: unknown): SignInMethod {
   if (path?.startsWith("/callback/")) return "sso";
   if (path === "/passkey/verify-authentication") return "passkey";
   if (current === "sso" || current === "passkey") return current;
   if (path?.startsWith("/two-factor/verify-")) return "password_and_code";
-  // What turns the second factor on or off replaces the session as well, without asking for a code.
+  // Turning the second factor on or off also replaces the session, without asking for a code.
   return path === "/change-password" && current === "password_and_code" ? current : "password";
 }
 
 type HookValues = Record<string, unknown> | null;
 
-/** The values of a session that ends `ms` later; those of anything else unchanged. */
+/** The values of a session, with an end that is `ms` later. Rows of other models are returned unchanged. */
 const withLaterEnd = (model: string, values: HookValues, ms: number): HookValues =>
   model === "session" && values?.expiresAt instanceof Date
     ? { ...values, expiresAt: new Date(values.expiresAt.getTime() + ms) }
     : values;
 
 /**
- * Stores the ends of sessions in proven time. better-auth compares them with the system clock: while that is ahead, each session would seem to
- * have ended, and browsers would be told to forget it.
+ * Stores the ends of sessions in proven time. better-auth compares them with the system clock. While that clock is ahead, each session would seem to
+ * have ended, and browsers would be told to delete its cookie.
  */
 function withProvenExpiry(adapter: ReturnType<ReturnType<typeof drizzleAdapter>>, provenTime: ProvenTime) {
   const { create, findOne, update } = adapter;

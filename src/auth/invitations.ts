@@ -12,18 +12,18 @@ import { findPerson, registerOrSignIn } from "./people.ts";
 import { type NewPerson, type SignedIn, toEmail, toRole } from "./person.ts";
 import { checkEmailDomain, getSignInPolicy } from "./sign-in-policy.ts";
 
-/** A pending invitation. `path` is the link to give to the person. */
+/** A pending invitation. `path`: the link to give to the invited person. */
 export type Invitation = ReturnType<typeof listInvitations>[number];
-/** An invitation for the person that it is shown to. */
+/** An invitation as the invited person sees it. */
 export type ReceivedInvitation = ReturnType<typeof listReceivedInvitations>[number];
-/** The details of an invitation for the person who opens its link. */
+/** The details of an invitation, for the person who opens its link. */
 export type InvitationDetails = ReturnType<typeof readInvitation>;
 
 const hourMs = 3600_000;
-/** Each invitation may send an email to a stranger. */
+/** A limit is needed because each invitation may send an email to a stranger. */
 const maxPerHour = 50;
 
-/** Throws not_found, with the reason, for an invalid invitation. */
+/** The details of an invitation. Throws not_found with the reason if it is invalid. */
 export function readInvitation(ctx: Context, token: string) {
   const [id = "", channel] = readLinkToken(ctx, "invite", token) ?? [];
   const row = ctx.db
@@ -46,9 +46,9 @@ export function readInvitation(ctx: Context, token: string) {
     email,
     role,
     hasAccount: findPerson(ctx, email) !== undefined,
-    /** The organization doesn't allow passwords. */
+    /** Whether the organization doesn't allow passwords. */
     requiresSso: getSignInPolicy(ctx, orgId as OrgId).requiresSso,
-    /** The link was emailed to the address and not shown to anyone else. */
+    /** Whether the link was only emailed to the address and not shown to anyone else. */
     isMailed: channel === "mail",
   };
 }
@@ -72,7 +72,7 @@ export const listInvitations = (ctx: Context, org: OrgId) =>
       path: toPath(ctx, id),
     }));
 
-/** Valid invitations for the email address of a person; none if the address isn't proven. */
+/** Valid invitations for the email address of a person. If the address isn't proven, there are none. */
 export const listReceivedInvitations = (ctx: Context, personId: string) =>
   ctx.db
     .select({ id: invitations.id, role: invitations.role, orgName: orgs.name })
@@ -87,8 +87,8 @@ export const listReceivedInvitations = (ctx: Context, personId: string) =>
     .map(({ id, role, orgName }) => ({ orgName, role, path: toPath(ctx, id) }));
 
 /**
- * Invites an email address and revokes its earlier invitation. `mailedPath` is the path of the link to email. Opening it proves who
- * holds the address, so it must not be shown to anyone else.
+ * Invites an email address, and revokes its earlier invitation. `mailedPath`: the path of the link to email. Opening this link proves who holds the
+ * address, so it must not be shown to anyone else.
  */
 export async function invitePerson(ctx: Context, org: OrgId, email: string, role: string, client: Client) {
   const address = toEmail(email);
@@ -118,7 +118,7 @@ export async function revokeInvitation(ctx: Context, org: OrgId, id: string, cli
   transaction(ctx.db, () => recordAudit(ctx, org, "invitation.revoked", { id, name: invitation.email }));
 }
 
-/** Makes the invited person a member: either signed in with that email address, or with a password. Returns the cookies. */
+/** Makes the invited person a member. They are either signed in with that email address, or give a password. Returns the cookies. */
 export const acceptInvitation = (
   ctx: Context,
   token: string,
@@ -149,6 +149,6 @@ export const acceptInvitation = (
     return cookies;
   });
 
-/** `channel`: the link is only emailed. */
+/** `channel`: set if the link is only emailed. */
 const toPath = (ctx: Context, id: string, channel?: "mail") =>
   `/invite/${toLinkToken(ctx, "invite", id, ...(channel ? [channel] : []))}`;

@@ -25,7 +25,10 @@ const checksumAt = prefix.length + secretChars;
 const wholeKey = new RegExp(`^${keyShape.source}$`);
 const lastUsedIntervalMs = 60_000;
 
-/** `evals_`, 30 random characters (178 bits), and the CRC-32 of both in 6 characters, so that a typo never reaches the database. */
+/**
+ * Creates a key: `evals_`, 30 random characters (178 bits), and 6 characters with the CRC-32 of both. With the CRC-32, a typo never reaches the
+ * database.
+ */
 function newKey(): string {
   const secret = Array.from({ length: secretChars }, () => alphabet[randomInt(base)]).join("");
   return prefix + secret + checksum(prefix + secret);
@@ -42,13 +45,16 @@ function checksum(text: string): string {
   return digits;
 }
 
-/** Whether a text has the format of a key, including its checksum; it may still be unknown. */
+/** Whether a text has the format of a key, including a correct checksum. The key may still be unknown. */
 export const isKeyShaped = (text: string): boolean =>
   wholeKey.test(text) && checksum(text.slice(0, checksumAt)) === text.slice(checksumAt);
 
 const hashOf = (key: string): Buffer => Bun.CryptoHasher.hash("sha256", key);
 
-/** `id`: from a form that may be submitted twice. `createdBy`: ID of the person who creates the key. `trustId`: the trust that it comes from. */
+/**
+ * `id`: reserved by a form that may be submitted twice. `createdBy`: ID of the person who creates the key. `trustId`: ID of the trust that the key
+ * comes from.
+ */
 type KeyOptions = {
   lifeMs?: number | null;
   scopes?: readonly string[] | null;
@@ -60,13 +66,13 @@ type KeyOptions = {
 
 type CachedKey = { caller: Caller; expiresAt: number | null };
 
-/** Keys that are not revoked, in memory after the first time. Call `forget` after each change that a cached key must not survive. */
+/** Keys that are not revoked. They are cached when they are first used. Call `forget` after each change that must also affect cached keys. */
 const cachedKeys = perContext((ctx) => createForgettableCache<CachedKey>(ctx.db, 1000));
 
-/** Empties the cache of keys, after an organization was deleted or restored. */
+/** Empties the cache of keys. Called after an organization was deleted or restored. */
 export const forgetKeys = (ctx: Context): void => cachedKeys(ctx).forget();
 
-/** When keys were last used, by ID: the times that are not yet stored, and when they were last stored. Epoch ms. */
+/** When keys were last used, by ID: the times that are not stored yet, and the time of the last store. In epoch ms. */
 const keyUses = perContext(() => ({ unstored: new Map<string, number>(), storedAt: new Map<string, number>() }));
 
 const keyByHash = statement((db) =>
@@ -86,9 +92,9 @@ const keyByHash = statement((db) =>
 );
 
 /**
- * Creates a key that expires after `lifeMs`, or never, for `scopes` or for everything. `key` is the only copy: the
- * database stores a digest. Throws bad_request for a blank name or unknown scopes, forbidden for `operate` if the person is no operator, and
- * conflict for an existing ID.
+ * Creates a key that expires after `lifeMs`, or never. It has `scopes`, or all scopes. `key` is the only copy, because the database stores only a
+ * digest. Throws bad_request for a blank name or unknown scopes, forbidden for `operate` if the person is no operator, and conflict for an existing
+ * ID.
  */
 export function createKey(
   ctx: Context,
@@ -111,7 +117,7 @@ export function createKey(
   const createdAt = ctx.now();
   const row = {
     hash: hashOf(key),
-    // The ID of another organization's key is as good as none: nobody may learn that it exists.
+    // If a key of another organization has this ID, a new ID is used. Nobody may find out that the other key exists.
     id: existing || id === undefined ? ctx.newId(createdAt) : id,
     orgId: org,
     name: trimmedName,
@@ -140,7 +146,7 @@ export function createKey(
   return { key, apiKey };
 }
 
-/** `isOfOperator`: an operator creates the key, or the command line. */
+/** `isOfOperator`: whether an operator or the command line creates the key. */
 function checkScopes(scopes: readonly string[], isOfOperator: boolean): void {
   const unknownScope = scopes.find((scope) => !keyScopes.includes(scope as KeyScope));
   if (unknownScope !== undefined || scopes.length === 0)
@@ -153,7 +159,7 @@ function checkScopes(scopes: readonly string[], isOfOperator: boolean): void {
     throw new AppError("forbidden", "Only operators of this server can create keys with the scope operate.");
 }
 
-/** The caller with a valid key, else null. Records the use in memory; `flushLastUsed` stores it. */
+/** The caller with a valid key; null if the key is invalid. The use is recorded in memory, and `flushLastUsed` stores it. */
 export function findKey(ctx: Context, key: string): Caller | null {
   const hash = hashOf(key);
   const cached = cachedKeys(ctx).get(hash.toString("latin1"), () =>
@@ -176,7 +182,10 @@ function readKey(ctx: Context, hash: Buffer): CachedKey | undefined {
   };
 }
 
-/** Which keys to list. `createdBy`: only those that this person created. `isOfFormer`: only those of people who left. `isActive`: without revoked and expired ones. */
+/**
+ * Which keys to list. `createdBy`: only keys that this person created. `isOfFormer`: only keys of people who left. `isActive`: only keys that are
+ * neither revoked nor expired.
+ */
 type KeyFilter = { createdBy?: string; isOfFormer?: boolean; isActive?: boolean };
 
 /** Newest first. */
@@ -195,11 +204,11 @@ export const listKeys = (
     ),
   );
 
-/** Keys that still work. */
+/** The condition for keys that still work. */
 const whereActive = (ctx: Context) =>
   and(isNull(apiKeys.revokedAt), or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, ctx.now())));
 
-/** Keys that someone created who is no longer a member. A CI job gets its keys from the trust, whoever added that. */
+/** The condition for keys whose creator is no longer a member. The keys of a CI job come from the trust, no matter who added the trust. */
 const whereOfFormer = ({ db }: Context, org: OrgId) =>
   and(
     isNotNull(apiKeys.createdBy),
@@ -227,7 +236,7 @@ function getKey(ctx: Context, org: OrgId, id: string): ApiKey {
   return key;
 }
 
-/** Takes effect with the next request. Throws not_found; revoking twice changes nothing. */
+/** Revokes a key, from the next request on. Throws not_found. Revoking it again changes nothing. */
 export function revokeKey(ctx: Context, org: OrgId, id: string): ApiKey {
   revokeKeys(ctx, org, eq(apiKeys.id, id));
   return getKey(ctx, org, id);
@@ -247,7 +256,7 @@ export const revokeKeysOfPerson = (ctx: Context, org: OrgId, personId: string): 
 export const revokeKeysOfTrust = (ctx: Context, org: OrgId, trustId: string): void =>
   void revokeKeys(ctx, org, eq(apiKeys.trustId, trustId));
 
-/** Revokes the keys of an organization that match and are not revoked yet. Returns their IDs. */
+/** Revokes the keys of an organization that match and are not yet revoked. Returns their IDs. */
 function revokeKeys(ctx: Context, org: OrgId, where: SQL | undefined): string[] {
   const revoked = transaction(ctx.db, (tx) => {
     const rows = tx
@@ -263,14 +272,14 @@ function revokeKeys(ctx: Context, org: OrgId, where: SQL | undefined): string[] 
   return revoked.map(({ id }) => id);
 }
 
-/** Deletes keys of trusts that expired before `beforeMs`: a pipeline leaves many. */
+/** Deletes keys of trusts that expired before `beforeMs`, because a pipeline leaves many expired keys. */
 export function deleteExpiredKeysOfTrusts(ctx: Context, org: OrgId, beforeMs: number): void {
   const where = and(eq(apiKeys.orgId, org), isNotNull(apiKeys.trustId), lt(apiKeys.expiresAt, beforeMs));
   ctx.db.delete(apiKeys).where(where).run();
   cachedKeys(ctx).forget();
 }
 
-/** Stores when keys were last used: at most once a minute per key. `isStopping`: for all keys, because the process ends. */
+/** Stores when keys were last used, at most once a minute for each key. `isStopping`: the process ends, so all times are stored. */
 export function flushLastUsed(ctx: Context, { isStopping = false }: { isStopping?: boolean } = {}): void {
   const { unstored, storedAt } = keyUses(ctx);
   for (const [id, at] of unstored) {

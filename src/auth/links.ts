@@ -6,17 +6,17 @@ import { type Context, type OrgId, perContext } from "../context.ts";
 import type { Db } from "../db/open.ts";
 import { members } from "../db/tables/people.ts";
 
-/** The file is in the data folder, next to the database. */
+/** The name of the file. It is in the data directory, next to the database. */
 export const secretFile = "evald.secret";
 
 /**
- * The secret that signs cookies and links, 32 bytes as base64url. It is stored outside of the database, so that a
- * stolen backup grants no access. Created on first use.
+ * The secret that signs cookies and links: 32 bytes as base64url. It is created on first use. It is stored outside of the database, so that a stolen
+ * backup grants no access.
  */
 function readSecret(db: Db): string {
   const { filename } = db.$client;
   const newSecret = randomBytes(32).toString("base64url");
-  // A database without a folder, in memory or in a temporary file, exists only as long as this process.
+  // A database in memory or in a temporary file has no folder. It exists only as long as this process.
   if (filename === ":memory:" || filename === "") return newSecret;
   const path = join(dirname(filename), secretFile);
   try {
@@ -43,7 +43,7 @@ export function toLinkToken(ctx: Context, kind: LinkKind, ...parts: (string | nu
   return `${Buffer.from(text).toString("base64url")}.${sign(ctx, kind, text).toString("base64url")}`;
 }
 
-/** The parts of a token; null unless it was created here for this purpose. */
+/** The parts of a token; null unless this service created the token for the same kind of link. */
 export function readLinkToken(ctx: Context, kind: LinkKind, token: string): string[] | null {
   const [body = "", signature = ""] = token.split(".");
   const text = Buffer.from(body, "base64url").toString();
@@ -52,20 +52,20 @@ export function readLinkToken(ctx: Context, kind: LinkKind, token: string): stri
   return sent.length === expected.length && timingSafeEqual(sent, expected) ? text.split(".") : null;
 }
 
-/** 192 bits are enough, and keep links shorter than the whole digest. */
+/** 192 bits are enough, and make links shorter than the whole digest would. */
 const signatureBytes = 24;
 
 const sign = (ctx: Context, kind: LinkKind, text: string) =>
   createHmac("sha256", secretOf(ctx)).update(`${kind} ${text}`).digest().subarray(0, signatureBytes);
 
-/** Long enough for a form that was left open overnight. */
+/** Long enough for a form that stayed open overnight. */
 const uploadLifeMs = 24 * 3600_000;
 
-/** A token with which a member uploads a file without signing in, for 24 hours. */
+/** A token that lets a member upload a file without signing in, for 24 hours. */
 export const toUploadToken = (ctx: Context, org: OrgId, personId: string): string =>
   toLinkToken(ctx, "upload", org, personId, ctx.now() + uploadLifeMs);
 
-/** Whether the token is valid, and its holder still a member of the organization. */
+/** Whether the token is valid and its holder is still a member of the organization. */
 export function isUploadToken(ctx: Context, token: string): boolean {
   const [org = "", personId = "", expiresAt = "0"] = readLinkToken(ctx, "upload", token) ?? [];
   if (Number(expiresAt) <= ctx.now()) return false;

@@ -2,7 +2,7 @@ import type { Context } from "../context.ts";
 
 const timeoutMs = 10_000;
 
-/** Whether the service sends email. If not, people share links themselves. */
+/** Whether the service sends email. If it doesn't, people share links themselves. */
 export const sendsMail = ({ config }: Context): boolean => config.people.mail !== null;
 
 /** Sends the link of an invitation. Returns whether the email was sent. */
@@ -27,7 +27,7 @@ export const mailReset = (ctx: Context, to: string, path: string): Promise<boole
     `Someone asked to reset the password of your evald account at ${ctx.baseUrl()}. To choose a new password, open this link:\n${ctx.baseUrl()}${path}\n\nThis link works once and expires in 24 hours. If it was not you, ignore this email; your password has not changed.\n`,
   );
 
-/** `change`: what happened to how the person signs in, such as `Two-factor sign-in was turned on`. */
+/** Tells a person that a second factor was changed. `change`: what was changed, such as `Two-factor sign-in was turned on`. */
 export const mailFactorChange = (ctx: Context, to: string, change: string): Promise<boolean> =>
   send(
     ctx,
@@ -46,8 +46,8 @@ export const mailEmailChange = (ctx: Context, to: string, path: string): Promise
   );
 
 /**
- * Sends a notification to members of an organization, who see each other's addresses. `path`: of the page where owners change that. Returns
- * whether the email was sent.
+ * Sends a notification to members of an organization. They see each other's addresses. `path`: the path of the page where owners manage these emails.
+ * Returns whether the email was sent.
  */
 export const mailNotification = (
   ctx: Context,
@@ -61,7 +61,7 @@ export const mailNotification = (
     `${text}\n\nYou’re receiving this email because ${orgName} sends notifications to you. Owners can change that at ${ctx.baseUrl()}${path}\n`,
   );
 
-/** Tells people that evald disabled a destination, and why. `path`: of its page. */
+/** Tells people that evald disabled a destination, and why. `path`: the path of the destination's page. */
 export const mailDestinationDisabled = (
   ctx: Context,
   to: string[],
@@ -74,7 +74,7 @@ export const mailDestinationDisabled = (
     `evald no longer sends notifications of ${orgName} to the destination "${name}": ${reason}\n\nIts log shows what it returned:\n${ctx.baseUrl()}${path}\n\nFix the cause, enable the destination, and replay the failed deliveries. You’re receiving this email because you’re an owner of ${orgName}.\n`,
   );
 
-/** Tells a person that evald paused the schedule of a prompt. `path`: of its page. Returns whether the email was sent. */
+/** Tells a person that evald paused the schedule of a prompt. `path`: the path of the prompt's page. Returns whether the email was sent. */
 export const mailPromptPaused = (
   ctx: Context,
   to: string,
@@ -87,7 +87,7 @@ export const mailPromptPaused = (
     `Five scheduled evaluations of the prompt "${title}" of ${orgName} failed in a row, so evald paused it. Its page shows why they failed:\n${ctx.baseUrl()}${path}\n\nFix the cause, then resume the prompt. You’re receiving this email because you’re an owner of ${orgName}.\n`,
   );
 
-/** Returns whether the mail server accepted the email. Errors are logged without the content, which contains a secret link. */
+/** Returns whether the mail server accepted the email. Errors are logged without the content of the email, because it contains a secret link. */
 async function send(ctx: Context, to: string | string[], subject: string, text: string): Promise<boolean> {
   const { mail } = ctx.config.people;
   if (!mail) return false;
@@ -98,7 +98,7 @@ async function send(ctx: Context, to: string | string[], subject: string, text: 
     await transport.sendMail({ from: mail.from, to, subject, text });
     return true;
   } catch (error) {
-    // The text of the error quotes the server, which may have repeated the password or the link.
+    // The text of the error quotes the server's response. That may contain the password or the link.
     const { code, responseCode, command } = error as { code?: string; responseCode?: number; command?: string };
     ctx.log.error({ code, responseCode, command: command?.split(" ")[0] }, "could not send email");
     return false;

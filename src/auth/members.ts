@@ -38,7 +38,7 @@ export const listMembers = (ctx: Context, org: OrgId) =>
 export const listMemberEmails = (ctx: Context, org: OrgId): string[] =>
   listMembers(ctx, org).map(({ email }) => email.toLowerCase());
 
-/** Whether a member operates the whole service. */
+/** Whether a member of the organization operates the whole service. */
 export function hasOperator(ctx: Context, org: OrgId): boolean {
   const emails = new Set(listMemberEmails(ctx, org));
   return listOperators(ctx).some(({ email }) => emails.has(email.toLowerCase()));
@@ -62,7 +62,7 @@ export const setRole = (ctx: Context, org: OrgId, memberId: string, role: string
     transaction(ctx.db, () => recordAudit(ctx, org, "member.role_changed", member.person, changes));
   });
 
-/** `revokesKeys`: revoke the API keys that the member created. */
+/** Removes a member. `revokesKeys`: also revokes the API keys that the member created. */
 export const removeMember = (
   ctx: Context,
   org: OrgId,
@@ -80,7 +80,7 @@ export const removeMember = (
     if (revokesKeys) revokeKeysOfPerson(ctx, org, member.person.id);
   });
 
-/** `revokesKeys`: revoke the API keys that the person created. */
+/** Ends the person's own membership. `revokesKeys`: also revokes the API keys that the person created. */
 export const leaveOrg = (
   ctx: Context,
   org: OrgId,
@@ -110,7 +110,7 @@ function getMember(ctx: Context, org: OrgId, memberId: string) {
   return row;
 }
 
-/** Whether a member with the role is the only owner of the organization, who can't leave it. */
+/** Whether a member with this role is the only owner. The only owner can't leave the organization. */
 export const isLastOwner = (ctx: Context, org: OrgId, role: Role): boolean =>
   role === "owner" && listOwnerEmails(ctx, org).length <= 1;
 

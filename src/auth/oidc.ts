@@ -5,9 +5,9 @@ import { isEmail } from "./person.ts";
 export type OidcConfig = NonNullable<Context["config"]["people"]["oidc"]>;
 
 /**
- * The identity provider as a plugin of better-auth, which verifies signature, issuer, audience and nonce of an ID token if there is
- * one. OpenID Connect Core 1.0 §3.1.3.7 also requires the token itself, its expiry and its authorized party, and §5.3.2 the same
- * subject in the user info.
+ * The identity provider as a plugin of better-auth. If there is an ID token, better-auth verifies its signature, issuer, audience and nonce. OpenID
+ * Connect Core 1.0 §3.1.3.7 also requires that there is an ID token, and that its expiry and authorized party are checked. §5.3.2 requires that the
+ * user info has the same subject.
  */
 export function oidcPlugin(oidc: OidcConfig | undefined) {
   const plugin = genericOAuth({ config: oidc ? [toProvider(oidc)] : [] });
@@ -40,7 +40,7 @@ const toProvider = ({ issuer, clientId, clientSecret }: OidcConfig) => ({
   requireIdTokenVerification: true,
 });
 
-/** The subject of an ID token that names an expiry and no other authorized party; null for any other. better-auth verifies the rest. */
+/** The subject of an ID token; null unless the token has an expiry and no other authorized party. better-auth verifies everything else. */
 function subjectOf(idToken: string | undefined, clientId: string | undefined): string | null {
   if (idToken === undefined) return null;
   try {

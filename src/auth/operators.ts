@@ -25,7 +25,7 @@ export const isOperator = (ctx: Context, personId: string): boolean =>
 export const listOperators = ({ db }: Context): Person[] =>
   db.select(personColumns).from(people).where(eq(people.isOperator, true)).orderBy(asc(people.name)).all();
 
-/** Makes a person an operator, or takes it from them. Only for the command line, whose user has full access to the machine. Throws not_found. */
+/** Makes a person an operator, or withdraws the role. Only for the command line, whose user has full access to the machine. Throws not_found. */
 export const setOperator = (ctx: Context, email: string, isOperator: boolean): Person =>
   transaction(ctx.db, (tx) => {
     const [person] = tx
@@ -39,13 +39,13 @@ export const setOperator = (ctx: Context, email: string, isOperator: boolean): P
     return person;
   });
 
-/** The name of who sent a request, for other operators. */
+/** The name of the sender of a request, to show to other operators. */
 export const operatorOf = (ctx: Context, request: Request): string =>
   isCommandLine(callerOf(request)) ? (ctx.operator ?? "the command line") : requesterOf(request);
 
 /**
- * Lets a request through that concerns all organizations: of the command line on the machine, or with a key that has the scope `operate` and
- * whose creator is still an operator. A key that the command line created has no such person. Throws forbidden.
+ * Throws forbidden unless a request may concern all organizations. It may if the command line on the machine sent it, or if its key has the scope
+ * `operate` and the creator of the key is still an operator. For a key that the command line created, there is no such person to check.
  */
 export function checkOperator(ctx: Context, request: Request): void {
   const caller = callerOf(request);

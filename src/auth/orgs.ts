@@ -15,7 +15,7 @@ import { newUrlSecret, toIso, toName, toVisibleName } from "../schema.ts";
 
 const maxLimit = 1_000_000;
 
-/** An organization as it is returned. Its limits and judge models are null where the configured ones apply. */
+/** An organization as the API returns it. Its limits and judge models are null if the configured ones apply. */
 export type Org = ReturnType<typeof toOrg>;
 
 type OrgPatch = Partial<Omit<Org, "id" | "resultsPath" | "createdAt">> & { hasResultsPage?: boolean };
@@ -29,7 +29,7 @@ const toOrg = (row: typeof orgs.$inferSelect) => ({
   maxUsdAMonth: row.maxUsdAMonth,
   maxUsdARun: row.maxUsdARun,
   judgeModels: row.judgeModels,
-  /** Path of its public results page, without the base path; null: it has none. */
+  /** Path of the public results page, without the base path; null: there is no such page. */
   resultsPath: row.resultsToken === null ? null : `/results/${row.resultsToken}`,
   createdAt: toIso(row.createdAt),
 });
@@ -70,15 +70,15 @@ export function createOrg(ctx: Context, name: string, timeZone = "UTC"): Org {
   });
 }
 
-/** How many runs an organization may have at the same time, and start within 24 hours. */
+/** How many runs of an organization may run at the same time, and how many may start within 24 hours. */
 export function limitsOfOrg(ctx: Context, id: string): OrgLimits {
   const row = orgLimits(ctx.db).get({ id });
   return { atOnce: row?.atOnce ?? ctx.config.runsPerOrg, aDay: row?.aDay ?? ctx.config.runsADay };
 }
 
 /**
- * Changes an organization. A new time zone moves the next evaluation of every schedule, except those already due. Throws bad_request for an
- * invalid value, which it names, or if nothing is to change, and conflict for an existing name.
+ * Changes an organization. A new time zone moves the next evaluation of every schedule, except evaluations that are already due. Throws bad_request
+ * that names an invalid value, or if nothing would change, and conflict for a name that is already used.
  */
 export function updateOrg(ctx: Context, id: OrgId, { hasResultsPage, ...patch }: OrgPatch): Org {
   const { timeZone } = patch;
@@ -90,7 +90,7 @@ export function updateOrg(ctx: Context, id: OrgId, { hasResultsPage, ...patch }:
   return transaction(ctx.db, (tx) => {
     if (name !== undefined) refuseUsedName(tx, name, id);
     const before = getOrg(ctx, id);
-    // A page that is on keeps its URL.
+    // If the page is already on, it keeps its URL.
     const resultsToken = hasResultsPage ? sql`coalesce(${orgs.resultsToken}, ${newUrlSecret()})` : null;
     tx.update(orgs)
       .set({ ...patch, name, ...(hasResultsPage !== undefined && { resultsToken }) })
@@ -98,13 +98,13 @@ export function updateOrg(ctx: Context, id: OrgId, { hasResultsPage, ...patch }:
       .run();
     for (const each of nextEvaluations) moveNextEvaluation(ctx.db).run(each);
     const after = getOrg(ctx, id);
-    // The path contains the secret of the page.
+    // The path is masked, because it contains the secret of the page.
     recordAudit(ctx, id, "organization.updated", after, changesOf(before, after, { secrets: ["resultsPath"] }));
     return after;
   });
 }
 
-/** The organization whose public results page has this token; null: none, or it was turned off. */
+/** The organization whose public results page has this token; null: there is none, or the page was turned off. */
 export function findOrgByResultsToken(ctx: Context, token: string): Org | null {
   const row = ctx.db.select().from(orgs).where(eq(orgs.resultsToken, token)).get();
   return row ? toOrg(row) : null;
@@ -124,7 +124,7 @@ export const listOrgs = (ctx: Context): Org[] => ctx.db.select().from(orgs).orde
 export const hasOneOrg = (ctx: Context): boolean =>
   ctx.db.select({ id: orgs.id }).from(orgs).limit(2).all().length === 1;
 
-/** When the next evaluations are due in a new time zone. This is computed before the transaction, which blocks other writers. */
+/** The times of the next evaluations in a new time zone. They are computed before the transaction, because the transaction blocks other writers. */
 function listNextEvaluations(ctx: Context, id: OrgId, timeZone: string) {
   const { frequency, nextEvaluationAt } = prompts;
   const now = ctx.now();
@@ -144,19 +144,19 @@ function listNextEvaluations(ctx: Context, id: OrgId, timeZone: string) {
     );
 }
 
-/** Creates an organization for a person. Throws what `createOrg` throws, and conflict for a reserved name. */
+/** Creates an organization for a person. Throws like `createOrg`, and conflict for a reserved name. */
 export function createOrgAsPerson(ctx: Context, name: string): Org {
   checkReservedName(ctx, name);
   return createOrg(ctx, name);
 }
 
-/** Changes an organization for a person. Throws what `updateOrg` throws, and conflict for a reserved name. */
+/** Changes an organization for a person. Throws like `updateOrg`, and conflict for a reserved name. */
 export function updateOrgAsPerson(ctx: Context, id: OrgId, patch: OrgPatch): Org {
   if (patch.name !== undefined) checkOrgName(ctx, id, patch.name);
   return updateOrg(ctx, id, patch);
 }
 
-/** Throws bad_request for a blank or long name, and conflict for a reserved one or that of another organization. */
+/** Throws bad_request for a blank or long name, and conflict for a name that is reserved or that another organization has. */
 export function checkOrgName(ctx: Context, id: OrgId, name: string): void {
   const trimmed = toName(name);
   if (trimmed !== getOrg(ctx, id).name) checkReservedName(ctx, trimmed);
@@ -164,8 +164,8 @@ export function checkOrgName(ctx: Context, id: OrgId, name: string): void {
 }
 
 /**
- * Throws conflict for the name in EVALD_OIDC_JOIN: the organization with that name gets everyone of the domain, so only the operator
- * gives it to an organization, on the command line.
+ * Throws conflict for the organization name in EVALD_OIDC_JOIN. Everyone of the domain joins the organization with that name. So only the operator
+ * may give the name to an organization, on the command line.
  */
 function checkReservedName({ config }: Context, name: string): void {
   const orgToJoin = config.people.oidc?.join?.org;
@@ -173,7 +173,7 @@ function checkReservedName({ config }: Context, name: string): void {
     throw conflict(`The name ${JSON.stringify(orgToJoin.name)} is reserved by the operator of this server.`);
 }
 
-/** Throws bad_request that names the value. */
+/** Throws bad_request that names an invalid value. */
 export function checkOrgSettings(settings: OrgPatch): void {
   const { timeZone, maxRunsAtOnce, maxRunsADay, maxUsdAMonth, maxUsdARun, judgeModels } = settings;
   if (timeZone !== undefined) checkTimeZone(timeZone);
@@ -187,12 +187,15 @@ export function checkOrgSettings(settings: OrgPatch): void {
     if (!parseModelId(model)) throw badRequest(`Invalid model ${JSON.stringify(model)}. Use ${modelSyntax}.`);
 }
 
-/** The characters to which those that look alike are mapped. The function of the package compiles a regular expression of 6,000 characters, which takes 50 ms. */
+/**
+ * Loads the map from each character to the one that it looks like. The package's own function compiles a regular expression of 6,000 characters,
+ * which takes 50 ms.
+ */
 const loadLookAlikes = lazy(
   (): Record<string, string> => JSON.parse(readPackageFile("unhomoglyph/data.json").toString()),
 );
 
-/** A text that is the same for names that look the same, also with letters of other writing systems (Unicode Technical Standard 39, section 4). */
+/** A text that is equal for names that look the same, even with letters of different writing systems (Unicode Technical Standard 39, section 4). */
 function toSkeleton(name: string): string {
   const lookAlikes = loadLookAlikes();
   return Array.from(toVisibleName(name).normalize("NFD"), (char) => lookAlikes[char] ?? char)
@@ -200,7 +203,7 @@ function toSkeleton(name: string): string {
     .normalize("NFD");
 }
 
-/** Throws conflict if another organization has a name that looks like this one. `id`: the organization that may have it. */
+/** Throws conflict if another organization has a name that looks the same. `id`: the organization itself, which may keep its name. */
 function refuseUsedName(tx: Tx | Context["db"], name: string, id?: OrgId): void {
   const others = tx
     .select({ name: orgs.name })

@@ -4,8 +4,8 @@ import { APIError } from "better-auth/api";
 export type PasskeyPlugin = ReturnType<typeof createPasskeyPlugin>;
 
 /**
- * Passkeys as a plugin of better-auth, which accepts devices that don't ask who holds them. We don't: a passkey replaces the password and the
- * second factor, so it must be unlocked by a PIN, a face or a fingerprint.
+ * Passkeys as a plugin of better-auth. better-auth accepts devices that don't verify who uses them, but we don't. A passkey replaces the password and
+ * the second factor, so it must be unlocked with a PIN, a face or a fingerprint.
  */
 export function createPasskeyPlugin(origin: string) {
   const plugin = passkey({

@@ -14,10 +14,10 @@ import { countPasskeyAttempt, recordPasskeySuccess } from "./sign-in-attempts.ts
 
 export type Passkey = ReturnType<typeof listPasskeys>[number];
 
-/** A person without a password must have signed in within this time to add a passkey. */
+/** A person without a password may add a passkey only within this time after signing in. */
 const recentMs = 15 * 60_000;
 
-/** Whether browsers allow passkeys at the URL of the service: they need HTTPS and a host name, or localhost. */
+/** Whether browsers allow passkeys at the URL of the service. They need HTTPS and a host name, or localhost. */
 export function allowsPasskeys(ctx: Context): boolean {
   const { protocol, hostname } = new URL(ctx.baseUrl());
   return hostname === "localhost" || (protocol === "https:" && isIP(hostname.replace(/^\[|\]$/g, "")) === 0);
@@ -49,7 +49,7 @@ export async function beginPasskey(ctx: Context, signedIn: SignedIn, password: s
   return { options: options.response, cookies: options.headers.getSetCookie() };
 }
 
-/** Adds the passkey that a browser created. From now on, this session counts as signed in with it. Throws bad_request. */
+/** Adds a passkey that a browser created. From now on, this session counts as signed in with the passkey. Throws bad_request. */
 export async function addPasskey(ctx: Context, signedIn: SignedIn, name: string, credential: string, client: Client) {
   const { person, signInId } = signedIn;
   const passkeyName = toName(name);
@@ -91,14 +91,14 @@ export async function beginPasskeySignIn(ctx: Context, client: Client) {
     headers: toHeaders({ ...client, cookie: "" }),
     returnHeaders: true,
   });
-  // better-auth only prefers it.
+  // better-auth would only prefer user verification.
   return { options: { ...response, userVerification: "required" as const }, cookies: headers.getSetCookie() };
 }
 
-/** Signs in with the answer of a passkey. Returns the cookies of the session. Throws unauthorized. */
+/** Signs in with a passkey. `credential`: the browser's response to the challenge. Returns the cookies of the session. Throws unauthorized. */
 export async function signInWithPasskey(ctx: Context, credential: string, client: Client): Promise<string[]> {
   const { api } = await loadBetterAuthWithPasskeys(ctx);
-  // better-auth checks its shape.
+  // better-auth checks the shape of the credential.
   const body = { response: parseCredential(credential) as never };
   const attempt = api.verifyPasskeyAuthentication({ body, headers: toHeaders(client), returnHeaders: true });
   const { headers, response } = await recordRefusal(ctx, null, withAppErrors(attempt));
@@ -107,13 +107,13 @@ export async function signInWithPasskey(ctx: Context, credential: string, client
   return headers.getSetCookie();
 }
 
-/** What a browser sent as JSON. Throws bad_request. */
+/** Parses the JSON that a browser sent. Throws bad_request. */
 function parseCredential(text: string): Record<string, unknown> {
   try {
     const credential: unknown = JSON.parse(text);
     if (typeof credential === "object" && credential !== null) return { ...credential };
   } catch {
-    // The error below says it.
+    // Not JSON: the error below says so.
   }
   throw badRequest("The browser sent no passkey.");
 }

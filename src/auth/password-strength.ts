@@ -2,7 +2,7 @@ import { invalidField } from "../errors.ts";
 
 /** Passwords that take fewer than 10^8 guesses are rejected. */
 const minScore = 3;
-/** The time to estimate grows with the square of the length. */
+/** Limits the length, because the time of an estimate grows with the square of the length. */
 const maxLength = 100;
 
 let estimator: Promise<(password: string, userInputs: string[]) => number> | undefined;
@@ -17,7 +17,7 @@ async function loadEstimator() {
   return (password: string, userInputs: string[]) => zxcvbn.check(password.slice(0, maxLength), userInputs).score;
 }
 
-/** Throws bad_request for a password that is easy to guess: a common one, a sequence or a repetition. */
+/** Throws bad_request for a password that is easy to guess, such as a common one, a sequence or a repetition. */
 export async function checkStrength(password: string): Promise<void> {
   estimator ??= loadEstimator();
   const scoreOf = await estimator;

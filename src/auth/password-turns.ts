@@ -5,11 +5,11 @@ import { networkOf } from "../http/address.ts";
 import { createFairQueue } from "../http/fair-queue.ts";
 
 /**
- * Passwords that are hashed or verified at the same time. Each takes a core for a tenth of a second, and a thread that compression and
- * signatures need too.
+ * How many passwords are hashed or verified at the same time. Each occupies a core for a tenth of a second. It also occupies a thread that
+ * compression and signatures need.
  */
 const maxAtOnce = Math.max(1, Math.min(4, availableParallelism() - 1));
-/** Clients of one network that wait, and of all networks: five and thirty seconds of work of one core. */
+/** Maximum waiting clients of one network, and of all networks together. They are five and thirty seconds of work for one core. */
 const maxWaitingOfNetwork = 50;
 const maxWaiting = 300;
 
@@ -18,7 +18,7 @@ const turnsOfPasswords = perContext(() => ({
   free: maxAtOnce,
 }));
 
-/** Does work with a password when it is the turn of the client's network. Throws rate_limited if too many of its clients wait. */
+/** Runs work with a password when it is the turn of the client's network. Throws rate_limited if too many clients of the network wait. */
 export async function withPasswordTurn<T>(ctx: Context, address: string, work: () => Promise<T>): Promise<T> {
   const turns = turnsOfPasswords(ctx);
   if (turns.free > 0) turns.free--;

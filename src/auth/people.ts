@@ -22,7 +22,7 @@ export function findPassword({ db }: Context, personId: string): { id: string; h
   return db.select({ id: accounts.id, hash: accounts.password }).from(accounts).where(where).get();
 }
 
-/** The person with an email address, in any case; undefined: there is none. */
+/** The person with an email address, ignoring case; undefined: there is none. */
 export const findPerson = (ctx: Context, email: string): Person | undefined =>
   ctx.db
     .select({ id: people.id, name: people.name, email: people.email })
@@ -30,14 +30,14 @@ export const findPerson = (ctx: Context, email: string): Person | undefined =>
     .where(eq(people.email, toEmail(email)))
     .get();
 
-/** The person with an email address, in any case. Throws not_found. */
+/** The person with an email address, ignoring case. Throws not_found. */
 export function getPerson(ctx: Context, email: string): Person {
   const person = findPerson(ctx, email);
   if (!person) throw notFound(`No user has the email address ${JSON.stringify(email)}.`);
   return person;
 }
 
-/** Ends sign-ins of a person that wait for a code: their first step was made with what has changed since. */
+/** Ends sign-ins of a person that still wait for a code. Their first step used a password or factor that has changed since. */
 export const endUnfinishedSignIns = (tx: Tx, personId: string): void =>
   void tx.delete(verifications).where(eq(verifications.value, personId)).run();
 
@@ -59,8 +59,8 @@ export const listMemberships = (ctx: Context, personId: string): Membership[] =>
     .map((row) => ({ ...row, org: row.org as OrgId }));
 
 /**
- * Records what concerns the account of a person in the audit log of each of their organizations, since it is used in all of them, or in that of
- * the service if they have none.
+ * Records a change of a person's account in the audit log of each of their organizations, because the account is used in all of them. If they have
+ * none, it is recorded in the audit log of the service.
  */
 export function recordAuditOfPerson(
   ctx: Context,
@@ -74,13 +74,13 @@ export function recordAuditOfPerson(
   });
 }
 
-/** Records that someone could not sign in. `person` null: nobody has the address, which isn't kept because it may be a mistyped password. */
+/** Records a failed sign-in. `person`: null if nobody has the address. The address itself isn't stored, because it may be a mistyped password. */
 export function recordFailedSignIn(ctx: Context, person: { id: string; name: string } | null): void {
   if (person) recordAuditOfPerson(ctx, person, "sign_in.failed");
   else transaction(ctx.db, () => recordAudit(ctx, null, "sign_in.failed"));
 }
 
-/** Records if an attempt to sign in is refused, and rethrows its error. `person` as in `recordFailedSignIn`. */
+/** If an attempt to sign in is refused, records that, and rethrows the error. `person`: as in `recordFailedSignIn`. */
 export async function recordRefusal<T>(
   ctx: Context,
   person: { id: string; name: string } | null,
@@ -94,15 +94,15 @@ export async function recordRefusal<T>(
   }
 }
 
-/** Records that a person has just signed in. From here on, they are the actor of the request. */
+/** Records that a person has just signed in. From then on, the person is the actor of the request. */
 export function recordSignIn(ctx: Context, person: { id: string; name: string }): void {
   identifyActor({ kind: "person", ...person });
   recordAuditOfPerson(ctx, person, "sign_in.succeeded");
 }
 
 /**
- * Signs in with a password. Returns the cookies of the session. Throws unauthorized, without saying whether the email address is known,
- * rate_limited, and `CodeNeeded` for a person with two-factor sign-in.
+ * Signs in with a password. Returns the cookies of the session. Throws rate_limited, and `CodeNeeded` for a person with two-factor sign-in. Throws
+ * unauthorized without revealing whether the email address is known.
  */
 export async function signIn(ctx: Context, email: string, password: string, client: Client): Promise<string[]> {
   const address = email.trim().toLowerCase();
@@ -120,7 +120,7 @@ export async function signIn(ctx: Context, email: string, password: string, clie
     withAppErrors(api.signInEmail({ body, headers: toHeaders(client), returnHeaders: true })),
   );
   const { headers, response } = await recordRefusal(ctx, person ?? null, attempt);
-  // Verification takes time, during which the password may have been replaced and all sessions ended.
+  // Verifying takes time. Meanwhile, the password may have been replaced and all sessions ended.
   if (readHash() !== hashBefore) {
     if (response.token) ctx.db.delete(signIns).where(eq(signIns.token, response.token)).run();
     throw new AppError("unauthorized", "Your password was changed while you signed in. Sign in again.");
@@ -131,14 +131,14 @@ export async function signIn(ctx: Context, email: string, password: string, clie
   return headers.getSetCookie();
 }
 
-/** The person to whom the cookies belong, and cookies to set in the response. */
+/** The person that the cookies belong to, and the cookies to set in the response. */
 export async function findSignedIn(ctx: Context, client: Client) {
   const { api } = await loadBetterAuth(ctx);
   const request = { headers: toHeaders(client), returnHeaders: true } as const;
   const { headers, response } = await api.getSession(request);
   const cookies = headers.getSetCookie();
   if (!response) return { signedIn: null, cookies };
-  // better-auth would block this thread until another process has finished writing. The next page extends the session.
+  // If another process is writing, better-auth would block this thread until it has finished. Then the next page extends the session instead.
   if ("needsRefresh" in response && response.needsRefresh && !isLocked(ctx.db)) {
     const refreshed = await api.getSession({ ...request, method: "POST" }).catch(() => null);
     cookies.push(...(refreshed?.headers.getSetCookie() ?? []));
@@ -152,7 +152,7 @@ export async function findSignedIn(ctx: Context, client: Client) {
   return { signedIn, cookies };
 }
 
-/** Ends a session. Returns cookies that clear the browser's. */
+/** Ends a session. Returns cookies that clear the cookies of the browser. */
 export async function signOut(ctx: Context, client: Client): Promise<string[]> {
   const { api } = await loadBetterAuth(ctx);
   const current = await api.getSession({ headers: toHeaders(client), query: { disableRefresh: true } });
@@ -165,14 +165,14 @@ export async function signOut(ctx: Context, client: Client): Promise<string[]> {
   return (await api.signOut({ headers: toHeaders(client), returnHeaders: true })).headers.getSetCookie();
 }
 
-/** Switches this session to another organization. Throws not_found if the person isn't a member of it. */
+/** Switches this session to another organization. Throws not_found if the person isn't a member of that organization. */
 export function chooseOrg(ctx: Context, { person, signInId }: SignedIn, org: string): void {
   if (!listMemberships(ctx, person.id).some((each) => each.org === org))
     throw notFound("The organization was not found.");
   ctx.db.update(signIns).set({ orgId: org }).where(eq(signIns.id, signInId)).run();
 }
 
-/** Throws bad_request if the password is too short, too long or easy to guess, and rate_limited. */
+/** Hashes a password. Throws rate_limited, and bad_request if the password is too short, too long or easy to guess. */
 export async function hashPassword(ctx: Context, password: string, { address }: Client): Promise<string> {
   const { $context } = await loadBetterAuth(ctx);
   const { config, hash } = (await $context).password;
@@ -184,8 +184,8 @@ export async function hashPassword(ctx: Context, password: string, { address }: 
 }
 
 /**
- * Creates a person with a password and signs them in. For an existing person, the password must match. `isProven`: only the holder of
- * the email address can have opened the link. One that somebody else has seen proves nothing.
+ * Creates a person with a password and signs them in. For an existing person, the password must match. `isProven`: whether only the holder of the
+ * email address can have opened the link. A link that somebody else has seen proves nothing.
  */
 export async function registerOrSignIn(
   ctx: Context,

@@ -25,13 +25,13 @@ export type SignedIn = {
 /** What a new account needs. */
 export type NewPerson = { name: string; email: string; password: string };
 
-/** Without a period at its start or end, and without two periods in a row. */
+/** Has no period at its start or end, and no two periods in a row. */
 const localPart = /(?!\.)(?!.*\.\.)[a-z0-9_'+.-]*[a-z0-9_+-]/;
 const domain = /(?:[a-z0-9][a-z0-9-]*\.)+[a-z]{2,}/;
-/** What better-auth accepts, the rule of https://zod.dev/api#emails: ASCII only, so no two addresses look the same. */
+/** The addresses that better-auth accepts, by the rule of https://zod.dev/api#emails. They are ASCII only, so that no two addresses look the same. */
 const emailShape = new RegExp(`^${localPart.source}@${domain.source}$`, "i");
 
-/** The one rule for addresses, whoever they come from. */
+/** Whether a text is an email address. All addresses are checked by this rule. */
 export const isEmail = (text: string): boolean => text.length <= 254 && emailShape.test(text);
 
 /** Trims and lowercases an email address. Throws bad_request. */
@@ -48,14 +48,14 @@ export function toRole(text: string): Role {
   return role;
 }
 
-/** The password was right, but signing in needs a code too. `cookies`: of the challenge, to send with the code. */
+/** Thrown when the password was right, but signing in also needs a code. `cookies`: the cookies of the challenge, to send with the code. */
 export class CodeNeeded extends Error {
   constructor(readonly cookies: string[]) {
     super("A code is needed to sign in.");
   }
 }
 
-/** Whether an organization still shows the name of a person: once it has forgotten them, it doesn't. */
+/** Whether an organization still shows the name of a person. It no longer does after it has forgotten the person. */
 export const isNamedIn = (orgId: Column | OrgId, personId: Column | string): SQL =>
   sql`not exists (select 1 from ${formerMembers} where ${formerMembers.orgId} = ${orgId}
     and ${formerMembers.personId} = ${personId} and ${formerMembers.forgottenAt} is not null)`;

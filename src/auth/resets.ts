@@ -14,10 +14,10 @@ import { removeFactors } from "./two-factor.ts";
 
 const resetLifetimeMs = 24 * 3600_000;
 
-/** Stands in a reset link in place of the ID of an owner, if none made it: it was emailed, or made by the operator. */
+/** In a reset link, replaces the ID of the owner if no owner created the link. Such a link was emailed, or created by the operator. */
 const byService = "service";
 
-/** Throws not_found, with the reason, for an invalid link. */
+/** The person of a reset link. Throws not_found with the reason if the link is invalid. */
 export function readReset(ctx: Context, token: string): Person & { isProven: boolean } {
   const [id = "", expiresAt = "0", passwordMark = "", creator = ""] = readLinkToken(ctx, "reset", token) ?? [];
   const { name, email } = people;
@@ -27,21 +27,21 @@ export function readReset(ctx: Context, token: string): Person & { isProven: boo
     throw notFound("This link was already used. Sign in, or ask for a new link.");
   if (Number(expiresAt) <= ctx.now()) throw notFound("This link has expired. Ask for a new one.");
   const isProven = creator === byService;
-  // This checks again, because the person may have joined another organization, or the owner may have lost theirs.
+  // This is checked again, because the person may have joined another organization, or the owner may have lost ownership.
   if (!isProven && !mayReset(ctx, creator, id))
     throw notFound("This link is no longer valid, because memberships have changed. Ask for a new one.");
   return { ...person, isProven };
 }
 
-/** The path of a link that only the holder of the email address may get. Using it proves the address. */
+/** The path of a link for the holder of the email address only. Using the link proves the address. */
 export function toResetPath(ctx: Context, person: { id: string; name: string }): string {
   recordAuditOfPerson(ctx, person, "password.reset_requested");
   return toPath(ctx, person.id, byService);
 }
 
 /**
- * The path of a link that lets a member set a new password within a day. Throws conflict if the person is also in
- * an organization of which the caller isn't an owner, because the link would grant access to that one too.
+ * The path of a link that lets a member set a new password within a day. Throws conflict if the person is also in an organization that the caller
+ * doesn't own, because the link would also grant access to that organization.
  */
 export function toResetPathByOwner(ctx: Context, org: OrgId, memberId: string, owner: Person) {
   const whereMember = and(eq(members.orgId, org), eq(members.id, memberId), eq(people.id, members.personId));
@@ -59,12 +59,12 @@ export function toResetPathByOwner(ctx: Context, org: OrgId, memberId: string, o
   return { email: person.email, path: toPath(ctx, person.id, owner.id) };
 }
 
-/** Sets the password, and signs the person out everywhere and in here. Returns the cookies. Throws `CodeNeeded` like `signIn`. */
+/** Sets the password, ends all sessions of the person, and signs them in here. Returns the cookies. Throws `CodeNeeded` like `signIn`. */
 export async function resetPassword(ctx: Context, token: string, password: string, client: Client) {
   readReset(ctx, token);
   const hash = await hashPassword(ctx, password, client);
   const email = transaction(ctx.db, (tx) => {
-    // This checks again, because hashing takes time and a link works once.
+    // The link is read again, because hashing takes time and a link works only once.
     const person = readReset(ctx, token);
     const account = findPassword(ctx, person.id);
     const now = new Date(ctx.now());
@@ -83,10 +83,10 @@ export async function resetPassword(ctx: Context, token: string, password: strin
         .run();
     const where = eq(people.id, person.id);
     const wasProven = tx.select({ emailVerified: people.emailVerified }).from(people).where(where).get()?.emailVerified;
-    // Until the address is proven, somebody else may have added second factors. Afterwards, a reset doesn't replace them.
+    // Until the address is proven, somebody else may have added second factors. After that, a reset doesn't remove them.
     if (person.isProven && !wasProven) removeFactors(tx, person.id);
     endUnfinishedSignIns(tx, person.id);
-    // After a link that an owner made, it may be the owner who knows the password.
+    // If an owner created the link, the owner may be the one who knows the password.
     tx.update(people).set({ emailVerified: person.isProven }).where(where).run();
     tx.delete(signIns).where(eq(signIns.personId, person.id)).run();
     identifyActor({ kind: "person", id: person.id, name: person.name });
@@ -97,7 +97,7 @@ export async function resetPassword(ctx: Context, token: string, password: strin
   return await signIn(ctx, email, password, client);
 }
 
-/** Changes with the password, which so invalidates all earlier links. Shortened to keep links short. */
+/** A mark that changes with the password, which invalidates all earlier links. It is shortened to keep links short. */
 const passwordMarkOf = (ctx: Context, personId: string) =>
   new Bun.CryptoHasher("sha256")
     .update(findPassword(ctx, personId)?.hash ?? "none")
@@ -115,7 +115,7 @@ const orgsOf = (ctx: Context, personId: string, role?: "owner"): string[] =>
     .all()
     .map((row) => row.org);
 
-/** Whether a person is a member of organizations, all of which another person owns. Then their account grants access to nothing else. */
+/** Whether the creator owns all organizations of the person, and there is at least one. If so, the person's account grants access to nothing else. */
 function mayReset(ctx: Context, creatorId: string, personId: string): boolean {
   const orgsOfPerson = new Set(orgsOf(ctx, personId));
   return orgsOfPerson.size > 0 && orgsOfPerson.isSubsetOf(new Set(orgsOf(ctx, creatorId, "owner")));

@@ -13,7 +13,7 @@ import type { NewPerson, SignedIn } from "./person.ts";
 
 const setupLifetimeMs = 3 * 24 * 3600_000;
 
-/** The organization of a setup link. Throws not_found if the link is invalid, expired or used. */
+/** The organization of a setup link. Throws not_found if the link is invalid, has expired or was used. */
 export function readSetup(ctx: Context, token: string): { org: OrgId; orgName: string } {
   const [org = "", expiresAt = "0"] = readLinkToken(ctx, "setup", token) ?? [];
   const row = ctx.db.select({ name: orgs.name }).from(orgs).where(eq(orgs.id, org)).get();
@@ -27,8 +27,8 @@ export function readSetup(ctx: Context, token: string): { org: OrgId; orgName: s
 }
 
 /**
- * The path of a link that creates the first owner of an organization without people, valid for three days. Throws
- * conflict if it has people.
+ * The path of a link that creates the first owner of an organization without people. The link is valid for three days. Throws conflict if the
+ * organization has people.
  */
 export function setupPath(ctx: Context, org: OrgId): string {
   if (hasMembers(ctx, org))
@@ -37,11 +37,11 @@ export function setupPath(ctx: Context, org: OrgId): string {
   return `/setup/${toLinkToken(ctx, "setup", org, ctx.now() + setupLifetimeMs)}`;
 }
 
-/** Whether nobody has an account on this server yet: the first one is created with a setup link. */
+/** Whether nobody has an account on this server yet. The first account is created with a setup link. */
 export const isWithoutPeople = (ctx: Context): boolean =>
   ctx.db.select({ id: people.id }).from(people).limit(1).get() === undefined;
 
-/** Makes the signed-in person an owner of an organization, and switches to it. */
+/** Makes the signed-in person an owner of an organization, and switches their session to it. */
 export async function addOwner(ctx: Context, org: OrgId, { person, signInId }: SignedIn): Promise<void> {
   const { api } = await loadBetterAuth(ctx);
   await withAppErrors(api.addMember({ body: { userId: person.id, organizationId: org, role: "owner" } }));
@@ -51,12 +51,12 @@ export async function addOwner(ctx: Context, org: OrgId, { person, signInId }: S
   });
 }
 
-/** `orgName`: what the owner calls the organization; undefined: it keeps its name. */
+/** `orgName`: the name that the owner gives to the organization; undefined: the organization keeps its name. */
 type FirstOwner = NewPerson & { orgName?: string };
 
 /**
- * Makes someone the first owner of an organization and switches to it: the signed-in person, or else a new or existing one with their password.
- * Returns the cookies. Throws not_found like `readSetup`, and what `registerOrSignIn` and `checkOrgName` throw.
+ * Makes someone the first owner of an organization, and switches to the organization. That is the signed-in person, or otherwise a new or existing
+ * person with their password. Returns the cookies. Throws not_found like `readSetup`, and what `registerOrSignIn` and `checkOrgName` throw.
  */
 export const createFirstOwner = (
   ctx: Context,
@@ -71,7 +71,7 @@ export const createFirstOwner = (
       await addOwner(ctx, org, signedIn);
       return [];
     }
-    // Before the account is created: a form with a wrong name must change nothing.
+    // Checked before the account is created, because a form with an invalid name must change nothing.
     if (orgName !== undefined) checkOrgName(ctx, org, orgName);
     const cookies = await registerOrSignIn(ctx, person, client, { isProven: false });
     const owner = (await findSignedIn(ctx, withCookies(client, cookies))).signedIn as SignedIn;

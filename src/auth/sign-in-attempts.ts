@@ -11,15 +11,15 @@ const maxPerNetwork = 50;
 
 const signInRemedy = "Too many failed sign-in attempts. Wait 15 minutes, or ask an owner for a password reset link.";
 
-/** Counts an attempt before it is made, so that concurrent attempts count too. Throws rate_limited. */
+/** Counts a sign-in before it is attempted, so that concurrent attempts count too. Throws rate_limited. */
 export const countSignInAttempt = (ctx: Context, account: string, address: string): void =>
   countAttempt(ctx, [accountLimit(account), ...networkLimits("network", address)], signInRemedy);
 
-/** Resets the failures of an account after a sign-in that succeeded, and no longer counts the attempt against its network. */
+/** Resets the failures of an account after a successful sign-in. The attempt no longer counts against its network. */
 export const recordSignInSuccess = (ctx: Context, account: string, address: string): void =>
   recordSuccess(ctx, accountLimit(account), address);
 
-/** Counts a code of a person's second factor before it is checked. Passwords that succeed don't reset it. Throws rate_limited. */
+/** Counts a code of a person's second factor before it is checked. A correct password doesn't reset this count. Throws rate_limited. */
 export const countCodeAttempt = (ctx: Context, personId: string, address: string): void =>
   countAttempt(
     ctx,
@@ -27,19 +27,19 @@ export const countCodeAttempt = (ctx: Context, personId: string, address: string
     "Too many incorrect codes. Wait 15 minutes.",
   );
 
-/** Resets the incorrect codes of a person, and no longer counts the attempt against its network. */
+/** Resets a person's count of incorrect codes. The attempt no longer counts against its network. */
 export const recordCodeSuccess = (ctx: Context, personId: string, address: string): void =>
   recordSuccess(ctx, codeLimit(personId), address);
 
-/** Counts a sign-in with a passkey before it is made. Nobody can guess one, but each stores a challenge. Throws rate_limited. */
+/** Counts a sign-in with a passkey before it is attempted. Nobody can guess a passkey, but each attempt stores a challenge. Throws rate_limited. */
 export const countPasskeyAttempt = (ctx: Context, address: string): void =>
   countAttempt(ctx, networkLimits("passkey", address), "Too many attempts from this network. Wait 15 minutes.");
 
-/** No longer counts a sign-in with a passkey that succeeded. */
+/** Takes back the count of a passkey sign-in, because it succeeded. */
 export const recordPasskeySuccess = (ctx: Context, address: string): void =>
   subtractAttempt(ctx, networkLimits("passkey", address));
 
-/** Counts an exchange of an ID token before it is made. Throws rate_limited. */
+/** Counts an exchange of an ID token before it is attempted. Throws rate_limited. */
 export const countExchangeAttempt = (ctx: Context, address: string): void =>
   countAttempt(
     ctx,
@@ -47,22 +47,22 @@ export const countExchangeAttempt = (ctx: Context, address: string): void =>
     "Too many ID tokens from this network were refused. Wait 15 minutes.",
   );
 
-/** No longer counts an exchange that succeeded. */
+/** Takes back the count of an exchange, because it succeeded. */
 export const recordExchangeSuccess = (ctx: Context, address: string): void =>
   subtractAttempt(ctx, networkLimits("exchange", address));
 
 type Limit = { key: string; limit: number };
 
-/** Counts an attempt for each limit, unless one is reached: then it throws rate_limited with `detail`. */
+/** Counts an attempt for each limit. If a limit is already reached, it throws rate_limited with `detail` instead. */
 function countAttempt(ctx: Context, limits: Limit[], detail: string): void {
   if (limits.length === 0) return;
-  // If the clock jumps forward, the attempts still count.
+  // In proven time, so that attempts still count if the clock jumps forward.
   const now = ctx.provenTime.now();
   const fullSince = transaction(ctx.db, (tx) => {
     tx.delete(signInFailures)
       .where(lt(signInFailures.since, now - windowMs))
       .run();
-    // These are from before the clock was set back.
+    // These attempts are from before the clock was set back.
     tx.update(signInFailures).set({ since: now }).where(gt(signInFailures.since, now)).run();
     for (const { key, limit } of limits) {
       const row = tx.select().from(signInFailures).where(eq(signInFailures.key, key)).get();
@@ -97,7 +97,7 @@ function subtractAttempt(ctx: Context, limits: Limit[]): void {
       .run();
 }
 
-/** The account is hashed, since people may type their password into the email field. */
+/** The account is hashed, because people may type their password into the email field. */
 const accountLimit = (account: string): Limit => ({
   key: `account ${new Bun.CryptoHasher("sha256").update(account).digest("base64url")}`,
   limit: maxPerAccount,
@@ -105,6 +105,6 @@ const accountLimit = (account: string): Limit => ({
 
 const codeLimit = (personId: string): Limit => ({ key: `code ${personId}`, limit: maxPerAccount });
 
-/** No limit for loopback: behind a proxy that doesn't forward addresses, all clients have that address, and nobody may lock out everybody. */
+/** Loopback has no limit. Behind a proxy that doesn't forward addresses, all clients have a loopback address, and nobody may lock out everybody. */
 const networkLimits = (what: "network" | "exchange" | "passkey", address: string): Limit[] =>
   isLoopback(address) ? [] : [{ key: `${what} ${networkOf(address)}`, limit: maxPerNetwork }];

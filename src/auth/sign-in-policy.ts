@@ -7,7 +7,7 @@ import type { SignInMethod } from "../db/tables/people.ts";
 import { AppError, conflict, invalidField } from "../errors.ts";
 import type { SignedIn } from "./person.ts";
 
-/** What a member must do to see an organization: sign in with the identity provider or a second factor, or use another email address. */
+/** What a member must do to see an organization: sign in with the identity provider, use a second factor, or have another email address. */
 export type Requirement = "sso" | "second_factor" | "email_domain";
 
 const noPolicy: SignInPolicy = { requiresSso: false, requiresSecondFactor: false, emailDomains: [] };
@@ -15,8 +15,8 @@ const domainShape = /^(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}$/;
 const maxDomains = 50;
 
 /**
- * The requirements of a policy that a person doesn't fulfill in a session. The identity provider asks for a second factor itself, so a session that
- * it started has one. `method` null: the person has no session.
+ * The requirements of a policy that a person doesn't meet in a session. An identity provider asks for a second factor itself, so a session from an
+ * identity provider meets that requirement. `method`: null if the person has no session.
  */
 export function listUnmetRequirements(
   policy: SignInPolicy | null,
@@ -31,13 +31,13 @@ export function listUnmetRequirements(
   return unmet;
 }
 
-/** The sign-in policy of an organization. Without one, nothing is required. */
+/** The sign-in policy of an organization. Without a policy, nothing is required. */
 export const getSignInPolicy = ({ db }: Context, org: OrgId): SignInPolicy =>
   db.select({ policy: orgs.signInPolicy }).from(orgs).where(eq(orgs.id, org)).get()?.policy ?? noPolicy;
 
 /**
- * Sets how members must sign in, from their next request on. Throws bad_request for an invalid domain, and conflict if the person who sets it
- * doesn't fulfill it in this session: an owner would lock themselves out.
+ * Sets how members must sign in, from their next request on. Throws bad_request for an invalid domain. Throws conflict if the person who sets the
+ * policy doesn't meet it in this session, because they would lock themselves out.
  */
 export function setSignInPolicy(
   ctx: Context,
@@ -57,7 +57,7 @@ export function setSignInPolicy(
 /** Removes the policy. Only for the command line, whose user has full access to the machine. */
 export const resetSignInPolicy = (ctx: Context, org: OrgId): void => storePolicy(ctx, org, noPolicy);
 
-/** Throws forbidden if an email address may not belong to members of an organization. */
+/** Throws forbidden if the organization's policy doesn't allow members with this email address. */
 export function checkEmailDomain(ctx: Context, org: OrgId, email: string): void {
   const { emailDomains } = getSignInPolicy(ctx, org);
   if (listUnmetRequirements({ ...noPolicy, emailDomains }, { email, method: null }).length > 0)

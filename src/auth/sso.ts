@@ -14,13 +14,13 @@ import { removeFactors } from "./two-factor.ts";
 
 type OrgToJoin = { id: string } | { name: string };
 
-/** better-auth with the identity provider; undefined: not loaded yet, or without the metadata of the provider. */
+/** better-auth with the identity provider; undefined: not loaded yet, or the metadata of the provider could not be loaded. */
 const instances = perContext(() => ({ loading: undefined as Promise<BetterAuth> | undefined }));
 
-/** What people call the identity provider; null: none is configured. */
+/** The name that people use for the identity provider; null: none is configured. */
 export const ssoNameOf = ({ config }: Context): string | null => config.people.oidc?.name ?? null;
 
-/** The provider's URL to redirect to, and the cookies to set. `next` is the path to return to, below the base. */
+/** The URL of the provider to redirect to, and the cookies to set. `next`: the path to return to, without the base path. */
 export async function beginSso(ctx: Context, next: string, client: Client) {
   const { api } = await loadBetterAuthWithSso(ctx);
   const body = {
@@ -33,7 +33,7 @@ export async function beginSso(ctx: Context, next: string, client: Client) {
   return { location: response.url ?? "", cookies: headers.getSetCookie() };
 }
 
-/** Completes the sign-in when the provider redirects back. */
+/** Completes the sign-in when the provider has redirected back. */
 export async function endSso(ctx: Context, query: Record<string, string>, client: Client) {
   const { api, $context } = await loadBetterAuthWithSso(ctx);
   const response = await api.callbackOAuth({
@@ -44,7 +44,7 @@ export async function endSso(ctx: Context, query: Record<string, string>, client
     asResponse: true,
   });
   const cookies = response.headers.getSetCookie();
-  // better-auth returns no session here. The cookie has its token, then a period and a signature.
+  // better-auth returns no session here. The cookie contains the session's token, followed by a period and a signature.
   const token = /session_token=([^.;]+)\./.exec(cookies.join("\n"))?.[1];
   const signIn = token ? await (await $context).internalAdapter.findSession(decodeURIComponent(token)) : null;
   if (signIn) {
@@ -55,13 +55,13 @@ export async function endSso(ctx: Context, query: Record<string, string>, client
   return { location: response.headers.get("location") ?? `${ctx.baseUrl()}/sign-in?error=none`, cookies };
 }
 
-/** The organization that the domain of an email address may join; null: none. */
+/** The organization that people with this domain in their email address may join; null: none. */
 function orgOfDomain({ config }: Context, email: string): OrgToJoin | null {
   const join = config.people.oidc?.join;
   return join && email.toLowerCase().endsWith(`@${join.domain}`) ? join.org : null;
 }
 
-/** Whether a person is invited, or their domain may join. */
+/** Whether a person is invited, or may join because of their domain. */
 function mayJoin(ctx: Context, email: string): boolean {
   const where = and(
     eq(invitations.email, email.toLowerCase()),
@@ -72,7 +72,7 @@ function mayJoin(ctx: Context, email: string): boolean {
 }
 
 /**
- * Marks the email address of a person as verified. If it wasn't, somebody else may have created the account or set its password, so
+ * Marks the email address of a person as verified. If it wasn't verified before, somebody else may have created the account or set its password. So
  * the password, the second factors and all sessions are removed.
  */
 const proveAddress = (ctx: Context, personId: string): void =>
@@ -87,7 +87,7 @@ const proveAddress = (ctx: Context, personId: string): void =>
     tx.delete(signIns).where(eq(signIns.personId, personId)).run();
   });
 
-/** Throws not_found without an identity provider, and unavailable if its metadata can't be loaded: the next call tries again. */
+/** Throws not_found without an identity provider, and unavailable if its metadata can't be loaded. In that case, the next call tries again. */
 async function loadBetterAuthWithSso(ctx: Context): Promise<BetterAuth> {
   const { oidc } = ctx.config.people;
   if (!oidc) throw notFound("No identity provider is configured.");
@@ -102,13 +102,15 @@ async function loadBetterAuthWithSso(ctx: Context): Promise<BetterAuth> {
     }),
   );
   const betterAuth = await state.loading;
-  // better-auth leaves out a provider whose metadata it could not load.
+  // better-auth leaves out a provider if it could not load the provider's metadata.
   if ((await betterAuth.$context).socialProviders.length > 0) return betterAuth;
   state.loading = undefined;
   throw unavailable("The identity provider could not be reached. Try again later, or sign in with your password.");
 }
 
-/** The organization that everyone of a domain joins; null, with a warning, if it doesn't exist or its policy doesn't allow the address. */
+/**
+ * The organization that everyone of a domain joins. If it doesn't exist, or its policy doesn't allow the address, logs a warning and returns null.
+ */
 function findOrgToJoin(ctx: Context, idOrName: OrgToJoin, email: string): OrgId | null {
   const where = "id" in idOrName ? eq(orgs.id, idOrName.id) : eq(orgs.name, idOrName.name);
   const org = ctx.db.select().from(orgs).where(where).get();
@@ -123,7 +125,7 @@ function findOrgToJoin(ctx: Context, idOrName: OrgToJoin, email: string): OrgId 
   return org.id as OrgId;
 }
 
-/** Makes a person of the domain a member of its organization. */
+/** Makes a person of the domain a member of the domain's organization. */
 function joinByDomain(ctx: Context, person: { id: string; name: string; email: string }): void {
   const orgToJoin = orgOfDomain(ctx, person.email);
   const orgId = orgToJoin && findOrgToJoin(ctx, orgToJoin, person.email);

@@ -11,7 +11,7 @@ import { findKey } from "./keys.ts";
 /** A session token in a cookie, without its signature. */
 const sessionCookie = cookieShape("session_token", "(?<token>[^;.]+)");
 
-/** The organization that a person selected, else the same one of theirs each time. */
+/** The organization that a person selected. If they selected none, it is always the same one of their organizations. */
 const orgOfSignIn = statement((db) =>
   db
     .select({
@@ -24,15 +24,15 @@ const orgOfSignIn = statement((db) =>
 );
 
 /**
- * Whose turn a request takes: the organization of its valid key or session, else the network that it comes from. All networks together
- * take the turns of one organization, because anyone can have many. This grants nothing.
+ * Whose turn a request takes: the organization of its valid key or session, or otherwise the network that it comes from. All networks together share
+ * the turns of one organization, because anyone can have many networks. This grants no access.
  */
 export function tenantOf(ctx: Context, request: Request): Tenant {
   const org = findOrg(ctx, request);
   return org ? tenantOfOrg(org) : { group: "", member: networkOf(addressOf(request)) };
 }
 
-/** The organization of a valid key or session. A fault of the database is reported when the request is answered. */
+/** The organization of a valid key or session. A database error is ignored here, because it is reported when the request is answered. */
 function findOrg(ctx: Context, { headers }: Request): string | null {
   const key = /^bearer +(\S+)$/i.exec(headers.get("authorization") ?? "")?.[1];
   try {

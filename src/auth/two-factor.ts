@@ -11,17 +11,17 @@ import type { Person, SignedIn } from "./person.ts";
 import { countCodeAttempt, recordCodeSuccess } from "./sign-in-attempts.ts";
 import { findStep, toBackupCode, toCode } from "./totp.ts";
 
-/** Whether a code is needed after the password, and how many backup codes are left. */
+/** Whether signing in needs a code after the password, and how many backup codes are left. */
 export type TwoFactor = { isOn: boolean; backupCodesLeft: number };
 
-/** Whether a person has turned two-factor sign-in on, and how many backup codes are left. */
+/** Whether a person has turned on two-factor sign-in, and how many backup codes are left. */
 export async function getTwoFactor(ctx: Context, { id }: Person): Promise<TwoFactor> {
   const row = ctx.db.select().from(twoFactors).where(eq(twoFactors.personId, id)).get();
   if (!row?.verified) return { isOn: false, backupCodesLeft: 0 };
   return { isOn: true, backupCodesLeft: JSON.parse((await unseal(ctx, row.backupCodes)) ?? "[]").length };
 }
 
-/** Starts to set up an authenticator app. Returns the `otpauth:` URI to add to it. Throws bad_request for a wrong password, and conflict. */
+/** Starts the setup of an authenticator app. Returns the `otpauth:` URI to add to the app. Throws conflict, and bad_request for a wrong password. */
 export async function beginTwoFactor(ctx: Context, { person }: SignedIn, password: string, client: Client) {
   const { api } = await loadBetterAuth(ctx);
   const setup = await withPasswordOf(ctx, person, client, () =>
@@ -32,7 +32,7 @@ export async function beginTwoFactor(ctx: Context, { person }: SignedIn, passwor
 }
 
 /**
- * Turns two-factor sign-in on with a code of the new authenticator app, and signs the person out everywhere else. Returns the backup codes and the
+ * Turns on two-factor sign-in with a code of the new authenticator app, and ends the person's other sessions. Returns the backup codes, and the
  * cookies of the session that replaces this one. Throws unauthorized for a wrong code, conflict if the setup wasn't started, and rate_limited.
  */
 export async function confirmTwoFactor(ctx: Context, signedIn: SignedIn, code: string, client: Client) {
@@ -40,7 +40,7 @@ export async function confirmTwoFactor(ctx: Context, signedIn: SignedIn, code: s
   const { api } = await loadBetterAuth(ctx);
   countCodeAttempt(ctx, person.id, client.address);
   await claimCode(ctx, person.id, toCode(code));
-  // Sessions in which no code was asked for must not outlive the change. better-auth replaces this one.
+  // Sessions that were started without a code must not outlive the change. better-auth replaces this session.
   endOtherSignIns(ctx, signedIn);
   const { headers } = await withAppErrors(
     api.verifyTOTP({ body: { code: toCode(code) }, headers: toHeaders(client), returnHeaders: true }),
@@ -63,7 +63,7 @@ export async function renewBackupCodes(ctx: Context, { person }: SignedIn, passw
   return backupCodes;
 }
 
-/** Turns two-factor sign-in off. Returns the cookies of this session. Throws bad_request for a wrong password. */
+/** Turns off two-factor sign-in. Returns the cookies of this session. Throws bad_request for a wrong password. */
 export async function disableTwoFactor(ctx: Context, { person }: SignedIn, password: string, client: Client) {
   const { api } = await loadBetterAuth(ctx);
   const { headers } = await withPasswordOf(ctx, person, client, () =>
@@ -71,7 +71,7 @@ export async function disableTwoFactor(ctx: Context, { person }: SignedIn, passw
   );
   transaction(ctx.db, (tx) => {
     endUnfinishedSignIns(tx, person.id);
-    // Nobody could use the second factor of these sessions again.
+    // The second factor of these sessions no longer exists.
     tx.update(signIns)
       .set({ method: "password" })
       .where(and(eq(signIns.personId, person.id), eq(signIns.method, "password_and_code")))
@@ -83,8 +83,8 @@ export async function disableTwoFactor(ctx: Context, { person }: SignedIn, passw
 }
 
 /**
- * The second step of a sign-in, with a code of the authenticator app or a backup code. Returns the cookies of the session. Throws unauthorized for
- * a wrong or used code or without a first step in the last 10 minutes, and rate_limited.
+ * The second step of a sign-in, with a code of the authenticator app or a backup code. Returns the cookies of the session. Throws rate_limited.
+ * Throws unauthorized if the code is wrong or was used, or if there was no first step in the last 10 minutes.
  */
 export async function signInWithCode(ctx: Context, text: string, client: Client): Promise<string[]> {
   const challenge = findChallenge(ctx, client);
@@ -92,7 +92,7 @@ export async function signInWithCode(ctx: Context, text: string, client: Client)
   const { person, cookie } = challenge;
   const { api } = await loadBetterAuth(ctx);
   countCodeAttempt(ctx, person.id, client.address);
-  // Of the cookies, only this one: better-auth would check the code for whoever is signed in.
+  // Passes only this cookie. With the others, better-auth would check the code for the person who is signed in.
   const request = { headers: toHeaders({ ...client, cookie }), returnHeaders: true } as const;
   const code = toCode(text);
   const isBackupCode = !/^\d{6}$/.test(code);
@@ -108,7 +108,7 @@ export async function signInWithCode(ctx: Context, text: string, client: Client)
   return headers.getSetCookie();
 }
 
-/** Whether the browser has passed the first step of a sign-in. */
+/** Whether the browser has passed the first step of a sign-in and still needs a code. */
 export const isCodeNeeded = (ctx: Context, client: Client): boolean => findChallenge(ctx, client) !== null;
 
 /**
@@ -125,7 +125,7 @@ export function resetTwoFactor(ctx: Context, email: string): Person {
   return person;
 }
 
-/** Removes whatever a person signs in with besides the password, and unfinished sign-ins. */
+/** Removes everything that a person signs in with, except the password. Also removes unfinished sign-ins. */
 export function removeFactors(tx: Tx, personId: string): void {
   tx.delete(twoFactors).where(eq(twoFactors.personId, personId)).run();
   tx.delete(passkeys).where(eq(passkeys.personId, personId)).run();
@@ -133,10 +133,10 @@ export function removeFactors(tx: Tx, personId: string): void {
   tx.update(people).set({ twoFactorEnabled: false }).where(eq(people.id, personId)).run();
 }
 
-/** Such as `__Host-evald.two_factor=ID.SIGNATURE`. */
+/** For example `__Host-evald.two_factor=ID.SIGNATURE`. */
 const challengeCookie = cookieShape("two_factor", "(?<id>[^;.]+)[^;]*");
 
-/** The person who passed the first step of a sign-in, and the cookie that says so, whose signature better-auth checks. */
+/** The person who passed the first step of a sign-in, and the cookie that says so. better-auth checks the signature of the cookie. */
 function findChallenge(ctx: Context, client: Client) {
   const { cookie = "", id = "" } = challengeCookie.exec(client.cookie)?.groups ?? {};
   const person = ctx.db
@@ -148,7 +148,7 @@ function findChallenge(ctx: Context, client: Client) {
   return person ? { person, cookie } : null;
 }
 
-/** Accepts a code of the authenticator app, once. Throws unauthorized for a wrong or used one, and conflict. */
+/** Accepts a code of the authenticator app, but only once. Throws conflict, and unauthorized for a wrong or used code. */
 async function claimCode(ctx: Context, personId: string, code: string): Promise<void> {
   const row = ctx.db.select().from(twoFactors).where(eq(twoFactors.personId, personId)).get();
   if (!row) throw conflict("Start to set up two-factor sign-in first.");
@@ -170,7 +170,7 @@ async function claimCode(ctx: Context, personId: string, code: string): Promise<
     throw new AppError("unauthorized", "This code was already used. Wait for the next one, at most 30 seconds.");
 }
 
-/** A text that better-auth sealed with the secret of the service; null if that was replaced. */
+/** Decrypts a text that better-auth sealed with the secret of the service; null if that secret was replaced. */
 async function unseal(ctx: Context, data: string): Promise<string | null> {
   const { symmetricDecrypt } = await import("better-auth/crypto");
   const { secretConfig } = await (await loadBetterAuth(ctx)).$context;

@@ -12,7 +12,7 @@ import { toIso } from "../schema.ts";
 import { titleOf } from "./labels.ts";
 import { reportUrl, runUrls } from "./links.ts";
 
-/** Characters of a text in an event, which receivers expect to be small. */
+/** Characters of a text in an event. Receivers expect small events. */
 const maxText = 500;
 /** Characters of a URL in an event. */
 const maxUrl = 1_000;
@@ -23,7 +23,7 @@ type ReportRow = Pick<
   "slug" | "status" | "outcome" | "score" | "scope" | "grade" | "keyFinding"
 >;
 
-/** A run, as events of notifications contain it. */
+/** A run as it appears in events of notifications. */
 export const toRunEvent = (baseUrl: string, { id, evalRequestId, agent, model, createdAt }: RunRow) => ({
   id,
   url: runUrls(baseUrl, id).runUrl,
@@ -33,7 +33,7 @@ export const toRunEvent = (baseUrl: string, { id, evalRequestId, agent, model, c
   requestedAt: toIso(createdAt),
 });
 
-/** A report, as events of notifications contain it. */
+/** A report as it appears in events of notifications. */
 export const toReportEvent = (baseUrl: string, { slug, status, outcome, score, scope, grade }: ReportRow) => ({
   slug,
   url: reportUrl(baseUrl, slug),
@@ -44,13 +44,13 @@ export const toReportEvent = (baseUrl: string, { slug, status, outcome, score, s
   grade,
 });
 
-/** The prompt of an event. */
+/** The prompt as it appears in an event. */
 export function toPromptEvent(tx: Tx, id: string): { id: string; title: string | null } {
   const row = tx.select({ title: prompts.title, text: titleText }).from(prompts).where(eq(prompts.id, id)).get();
   return { id, title: row ? titleOf(row) : null };
 }
 
-/** Adds the event that a run has a report. Call it within the transaction that stores the report. */
+/** Emits the event that a run has a report. Call it in the transaction that stores the report. */
 export function announceReport(ctx: Context, tx: Tx, run: RunRow, report: ReportRow): void {
   emitEvent(ctx, tx, run.orgId, "run.completed", () => ({
     run: toRunEvent(ctx.baseUrl(), run),
@@ -60,7 +60,9 @@ export function announceReport(ctx: Context, tx: Tx, run: RunRow, report: Report
   }));
 }
 
-/** Adds the event that friction is new or is back. Call it for reports on the live docs only: on a preview, everything would be new. */
+/**
+ * Emits the event that friction is new or has returned. Call it only for reports on the live docs, because on a preview all friction would be new.
+ */
 export function announceFriction(
   ctx: Context,
   tx: Tx,

@@ -15,7 +15,9 @@ const isOutput = (name: string) => name.endsWith(".jsonl");
 
 type Owner = { orgId: string; runId: string; attempt: number };
 
-/** `mayWrite`: whether the run may still store artifacts. `clean` removes secrets from a text, `cleanLines` from lines of text or JSON. */
+/**
+ * `mayWrite`: whether the run may still store artifacts. `clean`: removes secrets from a text. `cleanLines`: removes them from lines of text or JSON.
+ */
 type Storing = {
   mayWrite: () => boolean;
   clean: (text: string) => string;
@@ -23,8 +25,8 @@ type Storing = {
 };
 
 /**
- * Stores the artifact of an event, and returns the event without its data, with the reason if it wasn't stored. Call it before the event is
- * stored, so that no stored event refers to a missing artifact.
+ * Stores the artifact of an event. Returns the event without the artifact's data. If the artifact wasn't stored, the event contains the reason. Call
+ * it before the event is stored, so that no stored event refers to a missing artifact.
  */
 export function storeArtifact(
   db: Db,
@@ -50,7 +52,7 @@ function whyInvalid(name: string, data: Buffer): string | null {
 const isWebp = (data: Buffer) =>
   data.length > 12 && data.toString("latin1", 0, 4) === "RIFF" && data.toString("latin1", 8, 12) === "WEBP";
 
-/** Stores an artifact. Returns why it was not stored; null if it was. */
+/** Stores an artifact. Returns the reason if it was not stored; null if it was. */
 function insertArtifact(
   db: Db,
   artifact: Owner & { name: string; data: Buffer },
@@ -78,7 +80,7 @@ function insertArtifact(
   }
 }
 
-/** A screenshot or diff in the session of a report. Throws not_found, also if it was deleted. */
+/** A screenshot or diff in the session of a report. Throws not_found, also if the file was deleted. */
 export function getArtifact({ db }: Context, org: OrgId, slug: string, name: string): Buffer {
   const report = getReportRow(db, org, slug);
   const artifact = db
@@ -93,7 +95,7 @@ export function getArtifact({ db }: Context, org: OrgId, slug: string, name: str
   return artifact.data;
 }
 
-/** Events, with a note if their artifact is missing. */
+/** Events with their artifacts. If an artifact is missing, the event says so. */
 export function withMissingArtifacts<E extends object>(
   db: Db,
   { runId, attempt }: Omit<Owner, "orgId">,
@@ -114,7 +116,7 @@ export function withMissingArtifacts<E extends object>(
   });
 }
 
-/** The response for a screenshot or diff. Browsers can't interpret it as anything else. */
+/** The response with a screenshot or diff. Its headers keep browsers from interpreting the file as anything else. */
 export const toArtifactResponse = (name: string, data: Buffer): Response =>
   new Response(new Uint8Array(data), {
     headers: {
@@ -127,7 +129,7 @@ export const toArtifactResponse = (name: string, data: Buffer): Response =>
 
 const isPartOfOutput = like(artifacts.name, "agent-output-%.jsonl");
 
-/** The attempts of a run for which the output of a coding agent is stored. */
+/** The attempts of a run that have stored output of a coding agent. */
 export const attemptsWithOutput = ({ db }: Context, runId: string): Set<number> =>
   new Set(
     db
@@ -142,8 +144,8 @@ export const attemptsWithOutput = ({ db }: Context, runId: string): Set<number> 
 type Attempt = { runId: string; attempt: number };
 
 /**
- * What a coding agent printed in an attempt, or the messages of its protocol: a line of JSON with the agent, then its lines in order; null if
- * nothing is stored.
+ * The output that a coding agent printed in an attempt, or the messages of its protocol. The first line is JSON that names the agent, followed by the
+ * lines of the output in order. null if nothing is stored.
  */
 export function findAgentOutput({ db }: Context, { runId, attempt }: Attempt): string | null {
   const parts = db
@@ -155,7 +157,7 @@ export function findAgentOutput({ db }: Context, { runId, attempt }: Attempt): s
   return parts.length === 0 ? null : Buffer.concat(parts.map(({ data }) => data)).toString();
 }
 
-/** The stored output of a coding agent in an attempt. Throws not_found, also if the run is of another organization. */
+/** The stored output of a coding agent in an attempt. Throws not_found, also if the run belongs to another organization. */
 function getAgentOutput(ctx: Context, org: OrgId, { runId, attempt }: Attempt): string {
   const [run] = ctx.db
     .select({ id: runs.id })

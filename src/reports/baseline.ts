@@ -10,17 +10,17 @@ import { argsKey, type Comparand, comparedScope, describeDifference, differences
 import { type ComparedRun, type PublishedRun, publishedRunRows, runRowsOfEvals } from "./run-rows.ts";
 import type { Report, ReportBaseline } from "./schema.ts";
 
-/** Number of published runs in the rolling window. */
+/** The number of published runs in the rolling window. */
 export const windowRuns = 10;
 
 type Baseline = { kind: "pinned" | "window"; evalRequestId: string | null; runs: ComparedRun[] };
 
 /**
- * What a run has in common with those of its baseline. Before it has started, nothing says how it will be measured: `agentVersion`, `methodology` and
- * `scope` are null then, and `contextDigest` is undefined.
+ * The properties that a run must share with the runs of its baseline. Before the run has started, it is unknown how it will be measured. Then
+ * `agentVersion`, `methodology` and `scope` are null, and `contextDigest` is undefined.
  */
 type Variant = Omit<Comparand, "contextDigest" | "methodology"> & {
-  /** null: the workspace is empty. */
+  /** null: the workspace is empty. undefined: not known yet. */
   contextDigest: string | null | undefined;
   methodology: { hash: string } | null;
 };
@@ -32,12 +32,12 @@ const pinnedBaselineOf = statement((db) =>
     .where(eq(prompts.id, sql.placeholder("id"))),
 );
 
-/** `before`: only runs older than the one with this ID. `minRuns`: of a baseline; default 2. */
+/** `before`: only runs that are older than the run with this ID. `minRuns`: the minimum number of runs in a baseline; default 2. */
 type BaselineOptions = { before: string; exceptEvalRequestId: string; minRuns?: number };
 
 /**
- * The runs that a new one is compared with: those of the pinned evaluation, else the newest published ones of the same variant. null: there are too
- * few.
+ * The runs to compare a new run with: the runs of the pinned evaluation, or otherwise the newest published runs of the same variant. null: there are
+ * not enough runs.
  */
 export function findBaseline(
   ctx: Context,
@@ -53,14 +53,14 @@ export function findBaseline(
   return baseline.runs.length < minRuns ? null : baseline;
 }
 
-/** The runs of an evaluation with a score: those with the agent and model, or all if there are none of these. */
+/** The scored runs of an evaluation with this agent and model. If there are none, all scored runs of the evaluation. */
 function listPinnedRuns(ctx: Context, org: OrgId, { agent, model }: Variant, evalRequestId: string): ComparedRun[] {
   const scoredRuns = runRowsOfEvals(ctx, org, [evalRequestId]).filter(({ report }) => report?.score != null);
   const sameAgentRuns = scoredRuns.filter((run) => run.agent === agent && run.model === model);
   return sameAgentRuns.length > 0 ? sameAgentRuns : scoredRuns;
 }
 
-/** The newest runs of the variant. They were all measured like the newest one, also in what the variant leaves open. */
+/** The newest runs of the variant. Where the variant leaves a property open, all of them have the same value as the newest run. */
 function listWindowRuns(
   ctx: Context,
   org: OrgId,
@@ -72,11 +72,11 @@ function listWindowRuns(
   return runs.filter((run) => conditionsOf(run) === conditionsOf(runs[0]));
 }
 
-/** How a run was measured, as a text to compare. */
+/** The conditions under which a run was measured, as a text to compare. */
 const conditionsOf = (run: ComparedRun | undefined) =>
   JSON.stringify([run?.methodology?.hash, run?.scope, run?.agentVersion, run?.contextDigest]);
 
-/** The difference between a report and its baseline; null without a score or a baseline. */
+/** The difference between a report and its baseline; null if the report has no score or no baseline. */
 export function baselineOfReport(ctx: Context, org: OrgId, report: Omit<Report, "baseline">): ReportBaseline | null {
   if (report.score === null) return null;
   const { runId, evalRequestId } = report.run;
@@ -84,7 +84,7 @@ export function baselineOfReport(ctx: Context, org: OrgId, report: Omit<Report, 
   return baseline && toReportBaseline(report, report.score, baseline);
 }
 
-/** Whether a run is of a variant. What the variant leaves open may differ. */
+/** Whether a run belongs to a variant. Properties that the variant leaves open may differ. */
 export function isSameVariant(run: PublishedRun, variant: Omit<Variant, "promptId">): boolean {
   const { agentVersion, methodology, contextDigest, scope } = variant;
   const isSameAgent = run.agent === variant.agent && run.model === variant.model;
@@ -111,7 +111,7 @@ function toReportBaseline(
     from: toIso(Math.min(...times)),
     to: toIso(Math.max(...times)),
   };
-  // Why the pinned baseline isn't comparable. The rolling window always is.
+  // The reasons why the pinned baseline isn't comparable. The rolling window always is.
   const differences = differencesOf([runs, [comparandOf(report)]]).map(describeDifference);
   if (differences.length > 0) return { ...description, differences, score: null, dimensions: [], metrics: [] };
   const { value, low, high } = rounded(predictionInterval(runs.flatMap((run) => run.report?.score ?? [])), 1);
@@ -141,7 +141,7 @@ function toReportBaseline(
   };
 }
 
-/** What must be the same in two reports for their scores to be comparable. */
+/** The properties of a report that another report must share, so that their scores are comparable. */
 export const comparandOf = ({ prompt, agent, methodology, scope, run }: Omit<Report, "baseline">): Comparand => ({
   promptId: prompt.id,
   agent: agent.id,

@@ -9,11 +9,11 @@ import { round } from "../stats/repeats.ts";
 
 const share = Type.Number({ minimum: 0, maximum: 1 });
 
-/** `n` of `of` cases, with Wilson's 95% interval of their share. */
+/** `n` out of `of` cases, with Wilson's 95% interval of the share. */
 const Measured = Type.Object({ n: Type.Integer(), of: Type.Integer(), low: share, high: share }, { title: "Measured" });
 type Measured = { n: number; of: number; low: number; high: number };
 
-/** How well an agent finds what is known to be wrong. */
+/** How well an agent finds known problems. */
 export const CalibrationFigures = Type.Object(
   {
     calibrationId: Id,
@@ -31,7 +31,7 @@ export const CalibrationFigures = Type.Object(
 );
 export type CalibrationFigures = (typeof CalibrationFigures)["static"];
 
-/** Adds the interval to a count. A count of nothing has the widest one. */
+/** Adds the interval to a count. If there were no cases, the interval is the widest possible. */
 function toMeasured({ n, of }: Count): Measured {
   const { low, high } = of === 0 ? { low: 0, high: 1 } : wilson(n, of);
   return { n, of, low: round(low ?? 0, 4), high: round(high ?? 1, 4) };
@@ -39,7 +39,7 @@ function toMeasured({ n, of }: Count): Measured {
 
 type MeasuredRow = Pick<typeof calibrations.$inferSelect, "id" | "figures" | "completedAt">;
 
-/** The figures of a calibration as they are sent; null: it has none. */
+/** The figures of a calibration as the API returns them; null if it has none. */
 export function toFigures({ id, figures, completedAt }: MeasuredRow): CalibrationFigures | null {
   if (figures === null || completedAt === null) return null;
   const { found, falseFindings, falseAlarms, failedRuns } = figures;
@@ -55,7 +55,7 @@ export function toFigures({ id, figures, completedAt }: MeasuredRow): Calibratio
 
 type CalibratedAgent = { agent: string; model: string | null; methodology: string };
 
-/** The newest completed calibration of an agent with a model and a methodology, on sites that evald made; null if there is none. */
+/** The newest completed calibration of an agent with this model and methodology, on sites that evald generated; null if there is none. */
 export function findCalibration(
   { db }: Context,
   org: OrgId,
@@ -95,7 +95,7 @@ type CalibrationOfReport = {
   calibration: CalibrationFigures | null;
 };
 
-/** How far findings of the agent of a report can be trusted, in a sentence. `command`: what measures it; null: it has been measured. */
+/** How far the findings of a report's agent can be trusted, in a sentence. `command`: the command that measures it; null: it has been measured. */
 export function calibrationText({ agent: { id, model }, methodology, calibration }: CalibrationOfReport): {
   text: string;
   command: string | null;

@@ -9,7 +9,7 @@ import type { Exposure } from "../grading/grade.ts";
 import { announceFriction } from "./announcements.ts";
 import { updateScoreDays } from "./score-days.ts";
 
-/** Stores what a session reached, in place of what was stored before. `recordListedPages` stores the pages that were only listed. */
+/** Stores the pages that a session reached. Replaces what was stored before. `recordListedPages` stores the pages that were only listed. */
 export function writeExposure(
   tx: Tx,
   owner: { orgId: string; reportId: string },
@@ -22,8 +22,8 @@ export function writeExposure(
 }
 
 /**
- * Makes a change to a report, and updates all figures over published reports: the lifecycles of friction, visits of pages and daily scores.
- * `announces`: whether new and regressed friction is announced; false for imported reports.
+ * Applies a change to a report, and updates all figures about published reports: the lifecycles of friction, page visits and daily scores.
+ * `announces`: whether to announce new and regressed friction; false for imported reports.
  */
 export function countChange(
   ctx: Context,
@@ -42,7 +42,7 @@ export function countChange(
   if (after) countReport(ctx, tx, after, 1);
 }
 
-/** Adds the visits and the result of a report to the figures of its prompt (`delta` 1), or subtracts them (-1). */
+/** Adds the visits and the result of a report to the figures of its prompt (`delta` 1), or subtracts them (`delta` -1). */
 function countReport(ctx: Context, tx: Tx, counted: CountedReport, delta: 1 | -1): void {
   updatePageCounts(ctx, counted, delta);
   updateScoreDays(tx, counted, delta);

@@ -1,6 +1,6 @@
 import type { Scope } from "../grading/grade.ts";
 
-/** The properties that must be equal for runs to be comparable. The urlMap is excluded, because it is what is compared. */
+/** The properties that must be equal for runs to be comparable. The urlMap isn't one of them, because a comparison may be between two urlMaps. */
 export type Comparand = {
   promptId: string;
   agent: string;
@@ -34,17 +34,18 @@ const readers: Record<Difference["field"], (run: Comparand) => string | null> = 
   templateArgs: ({ templateArgs }) => argsKey(templateArgs),
 };
 
-/** A methodology in a few words: its ID, the beginning of its hash, and its judge. */
+/** A short description of a methodology: its ID, the beginning of its hash, and its judge. */
 export const describeMethodology = ({ id, hash, judge }: { id: string; hash: string; judge: string | null }): string =>
   `${id} ${hash.slice(0, 8)}${judge ? ` ${judge}` : ""}`;
 
-/** Template arguments as text, independent of their order. */
+/** Template arguments as text. The order of the arguments doesn't matter. */
 export const argsKey = (args: Record<string, string> | null): string =>
   JSON.stringify(Object.entries(args ?? {}).sort(([a], [b]) => (a < b ? -1 : 1)));
 
 /**
- * Why groups of runs aren't comparable: properties whose values differ. Runs with the same prompt and template arguments are paired, so the groups
- * may have several prompts, or the same several template arguments. `before` has the values of the first group, `after` those of the others.
+ * Why groups of runs aren't comparable: the properties with different values. Runs with the same prompt and template arguments are paired, so a group
+ * may contain several prompts, or one prompt with several template arguments. `before` contains the values of the first group, `after` the values of
+ * the others.
  */
 export function differencesOf(groups: Comparand[][]): Difference[] {
   const valuesOf = (field: Difference["field"], runs: Comparand[]) =>
@@ -63,7 +64,7 @@ export function differencesOf(groups: Comparand[][]): Difference[] {
 
 const agentFields: Difference["field"][] = ["agent", "agentVersion", "model", "context"];
 
-/** Whether a difference is only that each side has another agent, version, model or context than the other. */
+/** Whether the only difference is that each side has its own agent, version, model or context. */
 export const isAgentDifference = ({ field, before, after }: Difference): boolean =>
   agentFields.includes(field) && before.length === 1 && after.length === 1;
 

@@ -4,7 +4,7 @@ import { formatNumber, humanize, outcomeLabels } from "./labels.ts";
 
 const maxSummaryChars = 220;
 
-/** One-line summary of an event. The fields come from the target or the agent and are not trusted. */
+/** A one-line summary of an event. Its fields come from the target or the agent, and are not trusted. */
 export function eventSummary(type: EventType, fields: Record<string, unknown>): string {
   const summary = oneLine(textOf(type, fields), maxSummaryChars);
   const withoutLastSeparator = summary.replace(/ ·$/, "");
@@ -41,7 +41,7 @@ function textOf(type: EventType, fields: Record<string, unknown>): string {
   }
 }
 
-/** What is known about the result of a call. */
+/** The known parts of a call's result. */
 function resultText({ ok, output }: Record<string, unknown>): string {
   const { exitCode } = (output ?? {}) as Record<string, unknown>;
   const knownResult = ok ? "succeeded" : "failed";
@@ -55,10 +55,10 @@ function amountText({ value, unit }: Record<string, unknown>): string {
   return unit === "ms" ? `${formatNumber(value / 1000)} s` : `${formatNumber(value)} ${unit ?? ""}`;
 }
 
-/** Fields whose values are clear without their names. */
+/** Fields whose values are clear without the name of the field. */
 const selfEvident = new Set("agent command goal message query stdout summary text title url".split(" "));
 
-/** The first fields of a record as `name value`, or as the value alone. Empty ones are left out. */
+/** The first fields of a record as `name value`, or as only the value. Empty fields are left out. */
 function describeFields(record: unknown): string {
   const fields = record !== null && typeof record === "object" ? Object.entries(record) : [];
   return fields
@@ -74,7 +74,7 @@ function valueText(value: unknown): string {
   return isList ? value.join(", ") : JSON.stringify(value);
 }
 
-/** Whether an event reports a failure: an error, an interruption, a failed tool call or a failed request. */
+/** Whether an event reports a failure: an error, an interruption, or a failed tool call or request. */
 export function hasEventFailed(type: EventType, fields: Record<string, unknown>): boolean {
   const { ok, status } = fields;
   const { exitCode, status: responseStatus = 0 } = (fields.output ?? {}) as Record<string, unknown>;

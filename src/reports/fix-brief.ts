@@ -7,8 +7,8 @@ import type { Recommendation, Report } from "./schema.ts";
 const roles = { read: "Read", failed: "Failed", guessed: "Guessed", worked: "Worked" } as const;
 
 /**
- * Everything that a coding agent needs to apply the recommended fixes of a report, as Markdown. `hasAccess`: false for
- * readers who can't use the service that keeps the report.
+ * All information that a coding agent needs to apply the recommended fixes of a report, as Markdown. `hasAccess`: false for readers who have no
+ * access to the service with the report.
  */
 export function fixBrief(report: Report, { hasAccess = true } = {}): string {
   const { task, agent, product } = report;
@@ -36,7 +36,7 @@ export function fixBrief(report: Report, { hasAccess = true } = {}): string {
     .concat("\n");
 }
 
-/** How an agent with access to the service measures whether its changes helped. */
+/** How an agent with access to the service can measure whether its changes helped. */
 function describeVerification({ agent, run, prompt, slug, score }: Report): string {
   const runs = isRuleBased(agent.id) ? 1 : 4;
   const urlMap = code(JSON.stringify(run.urlMap));
@@ -74,7 +74,7 @@ function describeFix(recommendation: Recommendation, { frictionPoints }: Report)
     .join("\n\n");
 }
 
-/** The line of a page before and after a fix; null if the evidence doesn't hold both. */
+/** The line of a page before and after a fix; null if the evidence lacks one of them. */
 export function diffOf(evidence: Recommendation["evidence"]): { before: string; after: string } | null {
   const { text, found, expected } = evidence ?? {};
   if (!text || !found || !expected) return null;

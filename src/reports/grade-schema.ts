@@ -10,7 +10,7 @@ import { mapOf, Nullable, OneOf } from "../schema.ts";
 const share = Type.Number({ minimum: 0, maximum: 1 });
 const points = Type.Number({ minimum: 0, maximum: 100 });
 
-/** Names and units as REST and MCP describe them: plain strings, because the closed lists are long. */
+/** Names and units are plain strings in REST and MCP, because the closed lists are long. */
 const ReportPart = Type.Object({
   name: Type.Unsafe<PartName>(Type.String()),
   value: Type.Number(),
@@ -53,7 +53,7 @@ const EvidenceStep = Type.Object({
   status: Nullable(Type.Integer()),
 });
 
-/** Where to change what, and how the session shows it. */
+/** What to change and where, and how the session shows that. */
 export const TextChange = Type.Object({
   url: Nullable(Type.String()),
   line: Nullable(Type.Integer({ description: "Line in the text that the agent read" })),
@@ -65,14 +65,14 @@ export const TextChange = Type.Object({
   }),
 });
 
-/** The fields of a recommended fix besides its text. */
+/** The fields of a recommended fix, except its text. */
 export const FixDetails = {
   gain: Nullable(Type.Object({ low: Type.Number(), high: Type.Number() })),
   lostPoints: Nullable(Type.Number({ description: "Its share of lost.fixes" })),
   evidence: Nullable(TextChange),
 };
 
-/** Who is responsible for the points missing to 100. */
+/** Who is responsible for the lost points, which are the points missing to 100. */
 const LostPoints = Type.Object(
   {
     total: Type.Number(),
@@ -189,7 +189,7 @@ const ReportContext = Type.Object(
     mcpServers: Type.Array(contextPart),
     env: Type.Array(Type.String()),
     sites: Type.Array(ServedSite, { description: "Built docs that were read in place of the live ones" }),
-    /** How often each edit of the run applied. */
+    /** How often each edit of the run was applied. */
     edits: Type.Optional(
       Type.Object({
         hidden: Type.Array(Type.Integer()),
@@ -201,8 +201,7 @@ const ReportContext = Type.Object(
 );
 
 /**
- * The grade of a session, except its friction points and recommended fixes. This one list determines columns,
- * responses, gradings and exports.
+ * The grade of a session, except its friction points and recommended fixes. Columns, responses, gradings and exports are all derived from this list.
  */
 export const GradeFields = Type.Object({
   score: Nullable(Type.Number({ minimum: 0, maximum: 100 })),
@@ -233,20 +232,20 @@ export const GradeFields = Type.Object({
 type GradeFieldName = keyof typeof GradeFields.properties;
 const gradeFieldNames = Object.keys(GradeFields.properties) as GradeFieldName[];
 
-/** The part of a grade, row or table that `GradeFields` lists. */
+/** The fields of a grade, row or table that `GradeFields` lists. */
 export const pickGradeFields = <T extends Record<GradeFieldName, unknown>>(from: T) =>
   Object.fromEntries(gradeFieldNames.map((field) => [field, from[field]])) as Pick<T, GradeFieldName>;
 
-/** The fields that `GradeFields` lists, in two groups: `details` are only in a report on its own, `main` also in the report of a run. */
+/** The fields that `GradeFields` lists, in two groups. `details` are only in a standalone report. `main` are also in the report of a run. */
 export function splitGradeFields<T extends Record<GradeFieldName, unknown>>(from: T) {
   const { judge, lost, wordings, notChecked, context, ...main } = pickGradeFields(from);
   return { main, details: { judge, lost, wordings, notChecked, context } };
 }
 
-/** What a report tells about, and what shows that its goal was reached. */
+/** The scope of a report, and the evidence that its goal was reached. */
 export type ScopeAndEvidence = { scope: Grade["scope"]; evidence: Grade["evidence"] };
 
-/** Why nothing was measured, or that the goal was not tested and a score therefore has no grade. */
+/** The reason why nothing was measured, or why a score has no grade because the goal was not tested. */
 export function toNullNotice({
   nullNotice,
   scope,
@@ -258,7 +257,7 @@ export function toNullNotice({
     : "No grade: the goal was not tested";
 }
 
-/** A stored dimension as a report shows it. */
+/** A stored dimension as it appears in a report. */
 export const toDimension = (dimension: Dimension) => ({
   ...dimension,
   weight: percent(dimension.weight),

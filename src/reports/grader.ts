@@ -9,7 +9,7 @@ import { gradeSession, judgePromptOf } from "../grading/score.ts";
 import { createThread, hasThreads } from "../jobs/thread.ts";
 import { readSession, type SessionId } from "./session-events.ts";
 
-/** Work on a stored session. */
+/** A task that works on a stored session. */
 type SessionTask = { session: SessionId } & (
   | { work: "grade"; judging: SessionEvent[] | null; methodology: Methodology }
   | { work: "askJudge"; text: string; goal: string }
@@ -17,10 +17,10 @@ type SessionTask = { session: SessionId } & (
 );
 type SessionTaskResult = Grade | JudgePrompt | ReturnType<typeof readAnswer>;
 
-/** A large session takes seconds. A hostile one must not take forever. */
+/** A large session takes seconds. A malicious session must not take forever. */
 const timeoutMs = 120_000;
 
-/** Works on one session at a time, with a database connection of its own, so that no session delays a request. */
+/** Processes one session at a time, with its own database connection, so that no session delays a request. */
 const threadOf = perContext(({ db }) =>
   createThread<SessionTask, SessionTaskResult>({
     data: () => ({ work: "grade", file: db.$client.filename }),
@@ -33,8 +33,8 @@ const runTask = async (ctx: Context, task: SessionTask): Promise<SessionTaskResu
   hasThreads() ? await threadOf(ctx).call(task) : runTaskHere(ctx.db, task);
 
 /**
- * Grades a stored session in the grading thread. `judging`: the events of another judge in place of the stored ones; null: the stored ones.
- * Throws what grading throws, with the code of a database error.
+ * Grades a stored session in the grading thread. `judging`: the events of another judge, which replace the stored ones; null: the stored events are
+ * used. Throws what grading throws, with the code of a database error.
  */
 export const gradeStored = (
   ctx: Context,
@@ -43,7 +43,7 @@ export const gradeStored = (
   methodology: Methodology,
 ): Promise<Grade> => runTask(ctx, { work: "grade", session, judging, methodology }) as Promise<Grade>;
 
-/** What a judge is asked about a stored session. `text`, `goal`: of the task. Throws like `gradeStored`. */
+/** The prompt that asks a judge about a stored session. `text`, `goal`: the text and the goal of the task. Throws like `gradeStored`. */
 export const judgePromptFor = (ctx: Context, session: SessionId, text: string, goal: string): Promise<JudgePrompt> =>
   runTask(ctx, { work: "askJudge", session, text, goal }) as Promise<JudgePrompt>;
 
@@ -51,7 +51,7 @@ export const judgePromptFor = (ctx: Context, session: SessionId, text: string, g
 export const checkJudgeAnswer = (ctx: Context, session: SessionId, output: unknown, goal: string) =>
   runTask(ctx, { work: "checkAnswer", session, output, goal }) as Promise<ReturnType<typeof readAnswer>>;
 
-/** Ends the grading thread. */
+/** Stops the grading thread. */
 export const closeGrader = (ctx: Context): Promise<void> => threadOf(ctx).end();
 
 function runTaskHere(db: Db, task: SessionTask): SessionTaskResult {
@@ -67,7 +67,7 @@ function runTaskHere(db: Db, task: SessionTask): SessionTaskResult {
   }
 }
 
-/** In the grading thread: what handles its calls. */
+/** Creates the function that handles calls in the grading thread. */
 export function createTaskRunner(file: string): (task: SessionTask) => SessionTaskResult {
   const db = openReader(file);
   return (task) => runTaskHere(db, task);

@@ -15,7 +15,7 @@ import type { Grading, GradingList, Report } from "./schema.ts";
 import { showGrading } from "./shown-grading.ts";
 import { frictionKey, type GradingRow, listGradingRows, shownGradingIdOf, withIds } from "./stored-grade.ts";
 
-/** All gradings of a report, and how much those of its judges vary. */
+/** All gradings of a report, and how much the gradings of each judge vary. */
 export function gradingsOfReport(ctx: Context, report: ReportRow): GradingList {
   const rows = listGradingRows(ctx.db, report);
   return { gradings: rows.map((row) => toGrading(row, report)), judgeVariance: judgeVariancesOf(rows) };
@@ -25,13 +25,16 @@ export function gradingsOfReport(ctx: Context, report: ReportRow): GradingList {
 export const listGradings = (ctx: Context, org: OrgId, slug: string): GradingList =>
   gradingsOfReport(ctx, getReportRow(ctx.db, org, slug));
 
-/** A report with another of its gradings: the newest one of a methodology, by its ID or the start of its hash. Throws not_found. */
+/** A report with another of its gradings: the newest grading of a methodology. `methodology`: its ID, or the start of its hash. Throws not_found. */
 export function getReportByMethodology(ctx: Context, org: OrgId, slug: string, methodology: string): Report {
   const grading = getGradingByMethodology(ctx, getReportRow(ctx.db, org, slug), methodology);
   return withGrade(getReport(ctx, org, slug), grading.grade);
 }
 
-/** The grading by a methodology that is shown, else the newest first judgment: repeats only show how much a judge varies. Throws not_found. */
+/**
+ * The grading by a methodology: the shown grading, or otherwise the newest first judgment. Repeats only show how much a judge varies. Throws
+ * not_found.
+ */
 function getGradingByMethodology(ctx: Context, report: ReportRow, methodology: string): GradingRow {
   const rows = listGradingRows(ctx.db, report);
   const usesMethodology = ({ grade, hash }: GradingRow) =>
@@ -48,7 +51,7 @@ function getGradingByMethodology(ctx: Context, report: ReportRow, methodology: s
   );
 }
 
-/** A report with another grade. What the report knows of the same friction points and fixes stays. */
+/** A report with another grade. For friction points and fixes that are in both grades, other data of the report is kept. */
 function withGrade(report: Report, { frictions, recommendations: fixes, ...grade }: StoredGrade): Report {
   const pointByFingerprint = new Map(report.frictionPoints.map((point) => [point.fingerprint, point]));
   const unknownPoint = { seenIn: { runs: 1, of: 1 }, state: "new" as const, dismissed: null };
@@ -70,7 +73,7 @@ function withGrade(report: Report, { frictions, recommendations: fixes, ...grade
   };
 }
 
-/** Makes a report show one of its gradings, or (null) the newest again. Throws not_found. */
+/** Makes a report show one of its gradings permanently. null: shows the newest grading again. Throws not_found. */
 export function pinGrading(ctx: Context, org: OrgId, slug: string, gradingId: string | null): void {
   transaction(ctx.db, (tx) => {
     const report = getReportRow(ctx.db, org, slug);
@@ -83,7 +86,7 @@ export function pinGrading(ctx: Context, org: OrgId, slug: string, gradingId: st
       throw notFound(
         `The report has no grading ${gradingId}. List its gradings with GET /api/v1/reports/${slug}/gradings.`,
       );
-    // Without the ID of a grading, the report has a single one, which it already shows.
+    // A report without the ID of a grading has only one grading, which it already shows.
     if (report.gradingId !== null) showGrading(ctx, tx, report, grading);
     tx.update(reports)
       .set({ gradingPinned: gradingId !== null })
@@ -94,10 +97,13 @@ export function pinGrading(ctx: Context, org: OrgId, slug: string, gradingId: st
   });
 }
 
-/** `repeat`: its number among gradings by the same methodology and judge. `judging`: the events of its judge; null: those of the session. */
+/**
+ * `repeat`: the number of this grading among gradings by the same methodology and judge. `judging`: the events of its judge; null: the events of the
+ * session.
+ */
 type NewGrading = { grade: Grade; repeat: number; judging: SessionEvent[] | null };
 
-/** Adds a grading, unless it exists. The first one of a methodology and judge is shown, unless another is pinned. */
+/** Adds a grading, unless it exists. The report shows the first grading of a methodology and judge, unless another grading is pinned. */
 export function addGrading(ctx: Context, tx: Tx, reportId: string, { grade, repeat, judging }: NewGrading): void {
   const report = tx.select().from(reports).where(eq(reports.id, reportId)).get();
   if (!report) return;
@@ -105,7 +111,7 @@ export function addGrading(ctx: Context, tx: Tx, reportId: string, { grade, repe
   const { hash } = grade.methodology;
   if (existing.some((each) => each.hash === hash && each.repeat === repeat)) return;
   if (report.gradingId === null) {
-    // The original grading had no ID of its own, so it gets the report's.
+    // The original grading had no ID of its own, so it gets the ID of the report.
     tx.insert(gradings).values(existing).run();
     tx.update(reports).set({ gradingId: report.id }).where(eq(reports.id, reportId)).run();
   }
@@ -116,7 +122,7 @@ export function addGrading(ctx: Context, tx: Tx, reportId: string, { grade, repe
   if (repeat === 1 && !report.gradingPinned) showGrading(ctx, tx, report, storedRow, grade.exposure);
 }
 
-/** Makes a report show the grading that it has with this hash, unless another is pinned. */
+/** Makes a report show its grading with this hash, unless another grading is pinned. */
 export function showGradingAgain(ctx: Context, tx: Tx, reportId: string, hash: string): void {
   const report = tx.select().from(reports).where(eq(reports.id, reportId)).get();
   const row = report && listGradingRows(tx, report).find((each) => each.hash === hash && each.repeat === 1);

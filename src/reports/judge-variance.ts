@@ -7,7 +7,7 @@ import { round } from "../stats/repeats.ts";
 const Share = (description: string) => Nullable(Type.Number({ minimum: 0, maximum: 1, description }));
 const Count = Type.Integer({ minimum: 0 });
 
-/** How much one judge varies over one session. The run itself has no influence. */
+/** How much one judge varies on one session. Differences between runs have no influence. */
 export const JudgeVariance = Type.Object(
   {
     judge: Type.String(),
@@ -29,7 +29,7 @@ export const JudgeVariance = Type.Object(
 );
 export type JudgeVariance = Static<typeof JudgeVariance>;
 
-/** How much each judge of a session varies. A judge is part of the methodology's hash, and a single grading has no variance. */
+/** How much each judge of a session varies. The hash of a methodology includes the judge. A single grading has no variance. */
 export function judgeVariancesOf(rows: { hash: string; grade: StoredGrade }[]): JudgeVariance[] {
   const groups = Map.groupBy(
     rows.filter(({ grade }) => grade.judge !== null),
@@ -57,17 +57,17 @@ export function judgeVariancesOf(rows: { hash: string; grade: StoredGrade }[]): 
   });
 }
 
-/** The share of pairs of raters that agree on one subject: J. L. Fleiss, Psychological Bulletin 76 (1971) 378–382, equation 2. */
+/** The share of pairs of raters that agree on one subject (J. L. Fleiss, Psychological Bulletin 76 (1971) 378–382, equation 2). */
 function agreement(counts: number[]): number {
   const raters = counts.reduce((sum, count) => sum + count, 0);
   const agreeingPairs = counts.reduce((sum, count) => sum + count * (count - 1), 0);
   return agreeingPairs / (raters * (raters - 1));
 }
 
-/** Scores of one run by one judge, with the evaluation of which the run is a repeat. */
+/** Scores that one judge gave to one run, and the evaluation that the run is a repeat of. */
 type JudgedRun = { evalRequestId: string; scores: number[] };
 
-/** The variation caused by the judge and by the runs. */
+/** The variance caused by the judge, and the variance caused by the runs. */
 export const VarianceSplit = Type.Object(
   {
     sessions: Type.Integer({ description: "Sessions that were judged more than once" }),
@@ -85,9 +85,8 @@ export const VarianceSplit = Type.Object(
 type VarianceSplit = Static<typeof VarianceSplit>;
 
 /**
- * Splits the variance of scores by a one-way analysis with random effects: within sessions σ²(judge); between the means
- * of sessions σ²(run) + σ²(judge) / k. S. R. Searle, G. Casella, C. E. McCulloch, Variance Components (1992), chapter
- * 3.
+ * Splits the variance of scores by a one-way analysis with random effects. Within sessions, it is σ²(judge). Between the means of sessions, it is
+ * σ²(run) + σ²(judge) / k. See S. R. Searle, G. Casella, C. E. McCulloch, Variance Components (1992), chapter 3.
  */
 export function splitVariance(sessions: JudgedRun[]): VarianceSplit {
   const repeated = sessions.filter(({ scores }) => scores.length >= 2);

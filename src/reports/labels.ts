@@ -4,12 +4,12 @@ import type { Recommendation, Report } from "./schema.ts";
 
 type Judge = NonNullable<Report["judge"]>;
 
-/** In place of a score that could not be measured. */
+/** Shown instead of a score that could not be measured. */
 export const notMeasured = "Not measured";
-/** The state of a report with a score whose goal nothing verified. */
+/** The state of a report that has a score, but whose goal nothing verified. */
 const goalNotTested = "Goal not tested";
 
-/** Why a report has no score; null if it has one, or if the key finding says the same. */
+/** Why a report has no score; null if it has one, or if the key finding already says why. */
 export const whyNotMeasured = ({ score, nullNotice, keyFinding }: Report): string | null =>
   score === null && nullNotice !== keyFinding ? nullNotice : null;
 
@@ -26,7 +26,7 @@ export const outcomeLabels: Record<Report["outcome"], string> = {
 /** `2026-11-21 09:31:02 UTC` */
 export const formatTime = (iso: string): string => `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
 
-/** The title of a prompt, or one from its task. */
+/** The title of a prompt. Without one, a title is made from its task. */
 export const titleOf = ({ title, text }: { title: string | null; text: string }): string =>
   title === null ? titleFromTask(text) : oneLine(title, 200);
 
@@ -34,7 +34,7 @@ export const titleOf = ({ title, text }: { title: string | null; text: string })
 export const agentLabel = ({ id, version, model }: Report["agent"]): string =>
   [id, version, model].filter((word) => word !== null).join(" ");
 
-/** Labels of friction points by id: `F1`, `F2`, … as pages and Markdown show them. */
+/** The labels that pages and Markdown show for friction points (`F1`, `F2`, …), by ID. */
 export const frictionLabels = ({ frictionPoints }: Report): Map<string, string> =>
   new Map(frictionPoints.map(({ id }, i) => [id, `F${i + 1}`]));
 
@@ -75,7 +75,7 @@ export function describeNotChecked({ notChecked }: Report): string | null {
   return `Code samples that were not checked, because evald can't parse their language: ${languages}.`;
 }
 
-/** The points that are shown beside a fix: they add up with those of the other fixes. Null: it affected no measured value. */
+/** The points to show beside a fix. The points of all fixes of a report add up. null: the fix affected no measured value. */
 export const pointsOfFix = ({ lostPoints, expectedGain }: Recommendation): number | null => lostPoints ?? expectedGain;
 
 /** `104 KB` */
@@ -87,7 +87,7 @@ export function formatBytes(bytes: number): string {
 /** `20,000` */
 export const formatNumber = (value: number): string => value.toLocaleString("en-US");
 
-/** What a score without a tested goal measures; undefined for one with it. */
+/** What a score measures if the goal was not tested; undefined if it was. */
 export const scopeHints = {
   goal: undefined,
   conduct_only: `Conduct: how the agent worked. ${goalNotTested}.`,
@@ -96,14 +96,14 @@ export const scopeHints = {
 
 export const scopeLabels = { goal: null, conduct_only: "Conduct", docs_only: "Docs" } as const;
 
-/** What shows that a goal was reached or missed. */
+/** The kinds of evidence that a goal was reached or missed. */
 const evidenceLabels = {
   verified: "shown by a success check or the product’s answer",
   observed: "shown by the product’s own program",
   judged: `${goalNotTested}: only the judge says that it was reached`,
 } as const;
 
-/** What the score of a report rests on: its evidence, or that the goal was not tested. */
+/** The basis of a report's score: its evidence, or that the goal was not tested. */
 export function describeEvidence({ scope, evidence }: ScopeAndEvidence): string | null {
   if (evidence !== null) return evidenceLabels[evidence];
   return scope === "goal" ? null : goalNotTested;
@@ -133,7 +133,7 @@ const yesOrNo = (value: boolean) => (value ? "yes" : "no");
 const yesNoOrUnknown = (value: boolean | null) => (value === null ? "unknown" : yesOrNo(value));
 const formatUses = (uses: number) => ["no", "once"][uses] ?? `${uses} times`;
 
-/** What an agent was given besides its task, which of it the model received, and which of it was used. */
+/** What an agent was given besides its task: which parts the model received, and which parts were used. */
 export function contextRows({ instructions, skills, mcpServers }: NonNullable<Report["context"]>) {
   const row = (kind: string, { name, isOffered, uses }: (typeof skills)[number]) => ({
     kind,
@@ -141,7 +141,7 @@ export function contextRows({ instructions, skills, mcpServers }: NonNullable<Re
     received: yesNoOrUnknown(isOffered),
     uses: formatUses(uses),
   });
-  // Instructions are used by being in a request.
+  // Instructions count as used if they are in a request.
   const instructionsUse = instructions && yesNoOrUnknown(instructions.isUsed);
   return [
     ...(instructionsUse === null
@@ -154,7 +154,7 @@ export function contextRows({ instructions, skills, mcpServers }: NonNullable<Re
 
 const hostNames = { github: "GitHub Pages", netlify: "Netlify", vercel: "Vercel", cloudflare: "Cloudflare Pages" };
 
-/** What was read in place of the live docs, with what a report can't say about it, in sentences. */
+/** The docs that were read instead of the live docs, and what the report can't say about them, in sentences. */
 export function describeServedSite(site: NonNullable<Report["context"]>["sites"][number]): string {
   const { at, digest, files, host, notApplied, notAppliedTotal } = site;
   const hostName = host === "plain" ? "a plain host" : hostNames[host];
@@ -165,13 +165,13 @@ export function describeServedSite(site: NonNullable<Report["context"]>["sites"]
   return `${folderText} Not applied, because only the host can: ${notApplied.join("; ")}${moreText}.`;
 }
 
-/** What the score does not cover, if docs were read without a build; null otherwise. */
+/** What the score does not cover because docs were read without a build; null if it covers everything. */
 export const describeSources = ({ context }: Report): string | null =>
   context?.sites.some(({ form }) => form === "markdown")
     ? "Read from Markdown sources, not from the built site: navigation, redirects, generated pages, templates, links to sections and site conventions such as llms.txt were not measured."
     : null;
 
-/** How the docs were edited on the way to the agent, as a sentence; null: they were not. */
+/** How the docs were edited on the way to the agent, as a sentence; null: they were not edited. */
 export function describeEdits({ run: { edits }, context }: Report): string | null {
   if (!edits) return null;
   const { hidden, replacements } = edits;
@@ -186,7 +186,7 @@ export function describeEdits({ run: { edits }, context }: Report): string | nul
   return `Docs edited in flight: ${parts.join(", ")}${unusedText}. What was found may come from the edits.`;
 }
 
-/** Events that are named as evidence; the others are counted. */
+/** The maximum number of events that are named as evidence. The others are only counted. */
 const maxEvents = 3;
 
 /** "events 3, 5, 8 and 4 more". */

@@ -15,7 +15,7 @@ import type { ReportFilter, ReportSummary } from "./schema.ts";
 export const reportSortColumns = ["score", "created"] as const;
 export type ReportSort = Sort<(typeof reportSortColumns)[number]>;
 
-/** The IDs of reports are in time order. Reports without a score are last. */
+/** The IDs of reports are in chronological order. Reports without a score come last. */
 const orders = {
   created: [asc(reports.id)],
   "-created": [desc(reports.id)],
@@ -31,16 +31,16 @@ export function listReports(
   { limit, offset }: Page,
 ): Paged<ReportSummary> {
   const { promptId, status, outcome, agent, agentVersion, minScore, maxScore, since, until } = filter;
-  // A score limit applies to one scope only.
+  // A score limit applies only to one scope.
   const hasScoreLimit = minScore !== undefined || maxScore !== undefined;
   const scope = filter.scope ?? (hasScoreLimit ? "goal" : undefined);
-  // Triggers count reports by prompt and status.
+  // Triggers count reports only by prompt and status, so these filters can't use their counts.
   const uncountedFilters = [outcome, scope, since, until, agentVersion, agent];
   const hasOnlyCountedFilters = uncountedFilters.every((value) => value === undefined);
   const byScore = sort === "score" || sort === "-score";
   const whereBy = (index: { byPrompt: boolean; byAgent: boolean }) =>
     conditionOf(ctx, org, { ...filter, scope }, { ...index, byScore });
-  // IDs are read in order from an index until the page is full, before whole rows are read. The index of a prompt is only as fast without further
+  // First reads IDs in order from an index until the page is full, and then whole rows. The index of a prompt is only as fast if there are no other
   // filters.
   const pageIds = ctx.db
     .select({ id: reports.id })
@@ -50,16 +50,18 @@ export function listReports(
     .limit(limit)
     .offset(offset);
   const rows = selectSummaries(ctx, pageIds, sort);
-  // The last page was found by reading the whole index, which counting would read again.
+  // To find the last page, the whole index was read. Counting would read it again.
   const isLast = rows.length < limit && (rows.length > 0 || offset === 0);
   if (isLast) return { items: rows, total: offset + rows.length };
   if (hasOnlyCountedFilters) return { items: rows, total: countReports(ctx, org, { promptId, status }) };
-  // Counting reads all entries of an index, of which a prompt has the fewest.
+  // Counting reads all matching entries of an index. The index of a prompt has the fewest.
   const where = whereBy({ byPrompt: true, byAgent: promptId === undefined });
   return { items: rows, total: ctx.db.select({ n: count() }).from(reports).where(where).get()?.n ?? 0 };
 }
 
-/** The condition of a list. `byPrompt`, `byAgent`, `byScore`: whether SQLite may use the index of this column. Throws bad_request for an invalid time. */
+/**
+ * The condition of a list. `byPrompt`, `byAgent`, `byScore`: whether SQLite may use the index of the column. Throws bad_request for an invalid time.
+ */
 function conditionOf(
   ctx: Context,
   org: OrgId,
@@ -70,7 +72,7 @@ function conditionOf(
   const score = sql`${plusUnless(byScore)}${reports.score}`;
   return and(
     eq(reports.orgId, org),
-    // Almost all reports are published, so their index doesn't help to find the newest.
+    // Almost all reports are published, so the index of the status doesn't help to find the newest ones.
     status && sql`${plusUnless(status !== "published")}${reports.status} = ${status}`,
     outcome && eq(reports.outcome, outcome),
     scope && eq(reports.scope, scope),
@@ -84,7 +86,7 @@ function conditionOf(
   );
 }
 
-/** Reports as a list shows them. `ids`: selects their IDs. */
+/** Reports as they appear in a list. `ids`: the query that selects their IDs. */
 const selectSummaries = (ctx: Context, ids: SQLWrapper, sort: ReportSort): ReportSummary[] =>
   ctx.db
     .select({
@@ -117,7 +119,7 @@ const selectSummaries = (ctx: Context, ids: SQLWrapper, sort: ReportSort): Repor
       createdAt: toIso(createdAt),
     }));
 
-/** The number of reports, which triggers have counted. */
+/** The number of reports, from the counts that triggers maintain. */
 function countReports(
   ctx: Context,
   org: OrgId,
@@ -126,7 +128,7 @@ function countReports(
   const where = and(
     eq(runCounts.orgId, org),
     promptId === undefined ? undefined : eq(runCounts.promptId, promptId.toLowerCase()),
-    // The rows with "any" count runs, with or without a report.
+    // The rows with "any" count all runs, with or without a report.
     status === undefined ? ne(runCounts.reportStatus, "any") : eq(runCounts.reportStatus, status),
   );
   return (
@@ -138,7 +140,7 @@ function countReports(
   );
 }
 
-/** Reports whose slug starts with this text; none for an empty one. */
+/** Reports whose slug starts with a text. An empty text matches none. */
 export function listReportsBySlug(ctx: Context, org: OrgId, text: string, limit: number) {
   if (text === "") return [];
   const { slug, score, scope, createdAt } = reports;

@@ -5,7 +5,7 @@ import { httpUrl } from "../schema.ts";
 export function table(rows: string[][]): string {
   const cells = rows.map((row) => row.map((cell) => text(cell).replaceAll("|", "\\|")));
   const widths = cells[0]?.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0))) ?? [];
-  // The last column has no padding: its texts may be long.
+  // The last column has no padding, because its texts may be long.
   const paddings = [...widths.slice(0, -1), 0];
   const toLine = (row: string[]) =>
     `| ${paddings.map((width, column) => (row[column] ?? "").padEnd(width)).join(" | ")} |`;
@@ -29,7 +29,7 @@ export function code(value: string): string {
   const flat = oneLine(value);
   const longest = Math.max(0, ...(flat.match(/`+/g) ?? []).map((run) => run.length));
   const fence = "`".repeat(longest + 1);
-  // Backticks at an end, and spaces at both, would be lost.
+  // Backticks at either end would be lost, and so would spaces at both ends.
   const padding = /^`|`$|^ .* $/.test(flat) ? " " : "";
   return `${fence}${padding}${flat}${padding}${fence}`;
 }
@@ -40,7 +40,7 @@ export function autolink(url: string): string {
   return href === undefined ? code(url) : `<${href.replaceAll("<", "%3C").replaceAll(">", "%3E")}>`;
 }
 
-/** Lines in a code block. The fence is longer than any run of backticks in them. */
+/** Lines in a code block. The fence is longer than any run of backticks in the lines. */
 export function codeBlock(language: string, lines: string): string {
   const longest = Math.max(2, ...(lines.match(/`+/g) ?? []).map((run) => run.length));
   const fence = "`".repeat(longest + 1);

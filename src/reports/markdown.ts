@@ -27,8 +27,8 @@ import { autolink, code, table, text } from "./markdown-text.ts";
 import type { Recommendation, Report } from "./schema.ts";
 
 /**
- * A report as Markdown that also reads well as plain text. Text from the target is escaped to single lines without control characters or
- * markup. `isStored`: false for a report that is not stored and therefore has no URL.
+ * A report as Markdown that is also readable as plain text. Text from the target is escaped to single lines without control characters or markup.
+ * `isStored`: false for a report that is not stored, which has no URL.
  */
 export function reportMarkdown(report: Report, { isStored = true } = {}): string {
   const { verdict, keyFinding, summary, frictionPoints, recommendations } = report;
@@ -64,7 +64,7 @@ export function reportMarkdown(report: Report, { isStored = true } = {}): string
 }
 
 function facts({ outcome, scope, evidence, coverage, agent, createdAt }: Report): string {
-  // Both say "Goal not tested" if it was not.
+  // If the goal was not tested, both labels are "Goal not tested".
   const labels = new Set([outcomeLabels[outcome], describeEvidence({ scope, evidence })]);
   return `${[...labels].filter(Boolean).join(", ")} · ${percent(coverage)} of the scoring weight measured · ${text(agentLabel(agent))} · ${formatTime(createdAt)}`;
 }

@@ -15,9 +15,9 @@ type Argument = { description: string; complete: (value: string, call: Call) => 
 type Template = {
   title: string;
   description: string;
-  /** All are required. */
+  /** All arguments are required. */
   arguments: Record<string, Argument>;
-  /** The text, and the report that it is about. */
+  /** Returns the text of the prompt, and the slug of the report that it is about. */
   get(args: Record<string, string>, call: Call): { text: string; slug: string };
 };
 

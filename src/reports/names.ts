@@ -11,9 +11,9 @@ const slugOfRun = statement((db) =>
     .where(and(eq(reports.orgId, bound("org")), eq(reports.runId, bound("run")))),
 );
 
-/** The slug in what a person pasted: a slug, the URL of a report or of its run. Throws not_found for a run without a report. */
+/** Finds the slug in a text that a person pasted: a slug, or the URL of a report or its run. Throws not_found for a run without a report. */
 export function readSlug(ctx: Context, org: OrgId, text: string): string {
-  // Such as https://evald.example.com/reports/upload-a-file-7f3a91c2.md?shared#F1.
+  // For example https://evald.example.com/reports/upload-a-file-7f3a91c2.md?shared#F1.
   const urlShape = /^[a-z]+:\/\/(?:.*\/)?(?<kind>reports|runs)\/(?<name>[^/?#]+?)(?:\.md)?\/?(?:[?#].*)?$/i;
   const { kind, name = text } = urlShape.exec(text)?.groups ?? {};
   if (kind?.toLowerCase() !== "runs") return name;

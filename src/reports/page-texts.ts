@@ -15,8 +15,8 @@ const textOfDigest = statement((db) =>
 const insertSessionPage = insertStatement(sessionPages);
 
 /**
- * Stores the text of a page that the event `seq` of a session says was read. The same text is stored once per organization, compressed. A trigger
- * deletes it with the last session that read it.
+ * Stores the text of a page that a session read. `seq`: the event that says so. The same text is stored only once per organization, compressed. A
+ * trigger deletes the text together with the last session that read it.
  */
 export function storePageText(db: Db, { orgId, runId, attempt }: SessionId, seq: number, text: string): void {
   const digest = new Bun.CryptoHasher("sha256").update(text).digest("hex");
@@ -30,7 +30,7 @@ export function storePageText(db: Db, { orgId, runId, attempt }: SessionId, seq:
   insertSessionPage(db)({ orgId, runId, attempt, seq, textId });
 }
 
-/** The stored texts of the pages that a session read, by the `seq` of the event that says so. */
+/** The stored texts of the pages that a session read. The key is the `seq` of the event that says that the page was read. */
 export function pageTextsOf(db: Db, { orgId, runId, attempt }: SessionId): Map<number, string> {
   const rows = db
     .select({ seq: sessionPages.seq, data: pageTexts.data })

@@ -9,34 +9,34 @@ import { pageKey } from "../net/page-key.ts";
 import { toSessionEvent } from "./session-events.ts";
 import type { StoredSession } from "./trace.ts";
 
-/** The role of a page: it answered the goal, helped, was a dead end, or didn't exist. */
+/** The role of a page: it answered the goal, it helped, it was a dead end, or it didn't exist. */
 export type StepKind = "goal" | "read" | "dead-end" | "missed";
 
-/** A page that an agent requested, at its first visit. */
+/** A page that an agent requested. Each page is listed once, at its first visit. */
 export type Step = {
   url: string;
   title: string | null;
   kind: StepKind;
-  /** Sequence number of its request in the session. */
+  /** Sequence number of the request in the session. */
   seq: number;
   status: number | null;
   ms: number;
   bytes: number;
   visits: number;
   provenance: Provenance;
-  /** Position of the step whose page links to it; null: no such step. */
+  /** Position of the step whose page links to this page; null: there is none. */
   parent: number | null;
-  /** Number of pages between it and the start. */
+  /** Number of pages between this page and the start. */
   depth: number;
 };
 
-/** `unlisted`: number of pages that are not listed. */
+/** `unlisted`: the number of further pages, which are not listed. */
 export type PagesVisited = { steps: Step[]; unlisted: number };
 
 const maxEvents = 3000;
 const maxSteps = 120;
 
-/** The pages that the agent of a report requested, in order: how it found each, and which were dead ends. */
+/** The pages that the agent of a report requested, in order, with how it found each page and which pages were dead ends. */
 export function getPagesVisited({ db }: Context, { whereEvents }: StoredSession): PagesVisited {
   const rows = db
     .select()

@@ -6,7 +6,7 @@ import { notFound } from "../errors.ts";
 
 export type ReportRow = typeof reports.$inferSelect;
 
-/** The error of a slug without a report. */
+/** The error for a slug that no report has. */
 export const reportNotFound = (slug: string) => notFound(`No report has the slug ${slug}.`);
 
 /** The row of a report. Throws not_found. */

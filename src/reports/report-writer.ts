@@ -16,7 +16,7 @@ import { countChange, writeExposure } from "./counts.ts";
 const insertFrictionPoint = insertStatement(frictionPoints);
 const insertRecommendation = insertStatement(recommendations);
 
-/** Stores the report of a run with its friction points, within the transaction that completes the run. */
+/** Stores the report of a run with its friction points. Call it in the transaction that completes the run. */
 export function insertReport(ctx: Context, tx: Tx, run: typeof runs.$inferSelect, attempt: number, grade: Grade): void {
   const createdAt = ctx.now();
   const reportId = ctx.newId(createdAt);
@@ -32,7 +32,7 @@ export function insertReport(ctx: Context, tx: Tx, run: typeof runs.$inferSelect
     status: run.task.reviewBeforePublishing ? ("draft" as const) : ("published" as const),
     createdAt,
   };
-  // Figures over published reports change together with it.
+  // The figures about published reports change together with the report.
   countChange(ctx, tx, reportId, () => {
     tx.insert(reports).values(report).run();
     const owner = { orgId: run.orgId, reportId };
@@ -55,14 +55,14 @@ export function insertReport(ctx: Context, tx: Tx, run: typeof runs.$inferSelect
   });
 }
 
-/** At most eight words of a title in Latin letters; `report` if it has no letters or digits. */
+/** Up to eight words of a title in Latin letters. If the title has no letters or digits, the result is `report`. */
 function toSlug(title: string): string {
   const { slugify } = loadTransliteration();
   const [slug] = /^(?:[a-z0-9]+-?){0,8}/.exec(slugify(title.toWellFormed()).slice(0, 60)) ?? [];
   return slug?.replace(/-+$/, "") || "report";
 }
 
-/** What is kept of the slug of an erased report, so that it is never used again. */
+/** The digest of a slug. It is kept when the report is erased, so that the slug is never used again. */
 export const slugDigest = (slug: string): Buffer => Bun.CryptoHasher.hash("sha256", slug).subarray(0, 16) as Buffer;
 
 function unusedSlug(tx: Tx, title: string): string {

@@ -28,7 +28,7 @@ export const runReportColumns = { slug: reports.slug, ...main, status: reports.s
 
 type RunReportRow = Omit<RunReport, "url" | "dimensions"> & { dimensions: Dimension[] };
 
-/** Makes a row the report of a run: copying its many fields would take longer than computing the others. */
+/** Turns a row into the report of a run, in place, because copying its many fields would take longer than computing the others. */
 export function toRunReport(row: RunReportRow, url: string): RunReport {
   const report = row as unknown as RunReport;
   report.url = url;
@@ -82,10 +82,10 @@ const fixesOfReport = statement((db) =>
     .orderBy(asc(recommendations.priority)),
 );
 
-/** Throws not_found. Cached, because reports are read far more often than they change. */
+/** Reads a report. Throws not_found. Cached, because reports are read far more often than they change. */
 export const getReport = (ctx: Context, org: OrgId, slug: string): Report =>
   reportCache(ctx.db)(`${org} ${slug}`, () =>
-    // The parts of a copy lie side by side in memory, which halves the time to write it as JSON.
+    // The copy lies contiguously in memory, which halves the time to serialize it as JSON.
     JSON.parse(JSON.stringify(readReport(ctx, org, slug))),
   );
 
@@ -143,7 +143,7 @@ function readReport(ctx: Context, org: OrgId, slug: string): Report {
     frictionPoints,
     recommendations: fixes.map(({ orgId: _orgId, reportId: _reportId, ...recommendation }, i) => {
       const dismissals = recommendation.frictionIds.map((id) => frictionById.get(id)?.dismissed ?? null);
-      // A fix is dismissed if all friction that it removes is.
+      // A fix counts as dismissed if all friction that it removes is dismissed.
       const dismissed = dismissals.includes(null) ? null : (dismissals[0] ?? null);
       return { ...recommendation, done: doneFixes[i] ?? null, dismissed };
     }),

@@ -11,7 +11,7 @@ const scheme = "evald://reports/";
 const template = `${scheme}{slug}`;
 const mimeType = "text/markdown";
 const pageRows = 50;
-/** The error code that MCP defines for a resource that doesn't exist. */
+/** The MCP error code for a resource that doesn't exist. */
 const resourceNotFound = -32002;
 
 /** The URI of a report as an MCP resource. */

@@ -29,7 +29,7 @@ export type ComparedRun = SideRun & {
   scope: Scope | null;
 };
 
-/** What a list shows of the report of a run. */
+/** The columns of a run's report that lists show. */
 export const scoreColumns = {
   slug: reports.slug,
   score: reports.score,
@@ -38,11 +38,11 @@ export const scoreColumns = {
   outcome: reports.outcome,
 };
 
-/** Reports that are read per query. A few are enough, because most of the newest match. */
+/** The number of reports per query. A few are enough, because most of the newest reports match. */
 const batchReports = 15;
-/** Reports that are read in total. */
+/** The maximum number of reports that are read in total. */
 const maxReports = 1000;
-/** Greater than every ID, because IDs are hexadecimal. */
+/** Greater than every ID, because IDs start with a hexadecimal digit. */
 const afterEveryId = "g";
 
 /** A batch of the newest published reports of a prompt. */
@@ -79,10 +79,10 @@ const prepareNewestReports = (db: Db) =>
   );
 const newestReports = perConnection((db: Db) => prepareNewestReports(db));
 
-/** A published run with the columns for filtering. */
+/** A published run, with the columns that filters need. */
 export type PublishedRun = ReturnType<ReturnType<typeof prepareNewestReports>["all"]>[number];
 
-/** Everything that comparisons need. */
+/** Selects everything that comparisons need. */
 const selectComparedRuns = (db: Db) =>
   db
     .select({
@@ -132,13 +132,13 @@ function toComparedRun(row: ComparedRow): ComparedRun {
   };
 }
 
-/** The proven share of a goal that the judge left unclear; null if nothing is unclear. */
+/** The proven share of a goal of which the judge left parts unclear; null if nothing is unclear. */
 function provenShareOf(outcome: string | undefined, judge: { parts: { met: string }[] } | null): number | null {
   if (outcome !== "not_judged" || judge === null || judge.parts.length === 0) return null;
   return judge.parts.filter(({ met }) => met === "yes").length / judge.parts.length;
 }
 
-/** Finished runs without those whose report was archived. */
+/** Finished runs, except those with an archived report. */
 const whereComparable = or(ne(reports.status, "archived"), eq(runs.status, "failed"));
 
 const runsByIds = statement((db) =>
@@ -147,10 +147,10 @@ const runsByIds = statement((db) =>
   ),
 );
 
-/** `before`: only runs older than the one with this ID. */
+/** `before`: only runs that are older than the run with this ID. */
 type PublishedFilter = { matches?: (run: PublishedRun) => boolean; before?: string; batchSize?: number };
 
-/** The newest published runs of a prompt on the live docs that match, up to a maximum number. Reads at most 1,000, in batches. */
+/** The newest published runs of a prompt on the live docs that match, up to a maximum number. It reads at most 1,000 reports, in batches. */
 export function listPublished(
   ctx: Context,
   org: OrgId,
@@ -173,11 +173,11 @@ export function listPublished(
 export const runRowsOfEvals = (ctx: Context, org: OrgId, ids: string[]): ComparedRun[] =>
   listComparedRuns(ctx, org, and(inArray(runs.evalRequestId, ids), whereComparable));
 
-/** The finished ones of these runs, newest first. */
+/** Those of the given runs that have finished, newest first. */
 export const runRowsOfRuns = (ctx: Context, org: OrgId, ids: string[]): ComparedRun[] =>
   listComparedRuns(ctx, org, and(inArray(runs.id, ids), whereComparable));
 
-/** The position of a run's agent among those of its evaluation; 0 for an unknown run. */
+/** The position of a run's agent in the list of its evaluation's agents; 0 for an unknown run. */
 export const agentIndexOf = (ctx: Context, org: OrgId, id: string): number =>
   ctx.db
     .select({ agentIndex: runs.agentIndex })
@@ -185,7 +185,7 @@ export const agentIndexOf = (ctx: Context, org: OrgId, id: string): number =>
     .where(and(eq(runs.orgId, org), eq(runs.id, id)))
     .get()?.agentIndex ?? 0;
 
-/** Number of unfinished runs of evaluations. `agentIndex`: only those of one agent. */
+/** The number of unfinished runs of evaluations. `agentIndex`: counts only the runs of this agent. */
 export const countUnfinishedRuns = (ctx: Context, org: OrgId, ids: string[], agentIndex?: number): number =>
   ctx.db
     .select({ n: count() })
@@ -200,7 +200,7 @@ export const countUnfinishedRuns = (ctx: Context, org: OrgId, ids: string[], age
     )
     .get()?.n ?? 0;
 
-/** The runs of `listPublished` that have a score, newest first, with everything that comparisons need. */
+/** The runs that `listPublished` returns, without those that have no score. Newest first, with everything that comparisons need. */
 export function publishedRunRows(
   ctx: Context,
   org: OrgId,

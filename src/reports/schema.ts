@@ -14,10 +14,10 @@ import { JudgeVariance } from "./judge-variance.ts";
 
 const { main: runReportFields, details } = splitGradeFields(GradeFields.properties);
 
-/** The same object, described where it is used instead of by a reference. */
+/** The same object, but described where it is used instead of by a reference. */
 const inPlace = <T extends TProperties>(schema: TObject<T>): TObject<T> => Type.Object(schema.properties);
 
-/** The report as part of a run. Clients read its properties without following references. */
+/** The report as a part of a run. Clients can read its properties without following references. */
 export const RunReport = Type.Object(
   {
     slug: Type.String(),
@@ -191,7 +191,7 @@ export const ReportPatch = Type.Object(
 );
 export type ReportPatch = Static<typeof ReportPatch>;
 
-/** One of several gradings of a report. */
+/** One grading of a report, which may have several. */
 const Grading = Type.Object(
   {
     id: Id,

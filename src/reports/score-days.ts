@@ -11,16 +11,16 @@ import { comparedScope } from "./differences.ts";
 
 const dayMs = 24 * 3600_000;
 
-/** 1: the goal was reached. Other outcomes say nothing about it. */
+/** Whether an outcome means that the goal was reached. Other outcomes say nothing about the goal. */
 const goalsMet: Partial<Record<Outcome, 0 | 1>> = { succeeded: 1, goal_not_met: 0 };
 
 type StoredDay = typeof scoreDays.$inferSelect;
-/** The lists of a stored day, each with one entry per run, null for what it lacks, in the order of their times. */
+/** The lists of a stored day. Each list has one entry per run, ordered by time. The entry is null if the run lacks the value. */
 const listNames = ["times", "scores", "seconds", "costsUsd", "met"] as const;
 
-/** The results of one day in the time zone of the organization. Its lists leave out runs without a score, time or cost. */
+/** The results of one day in the time zone of the organization. If a run has no score, time or cost, the list leaves it out. */
 export type ScoreDay = Omit<StoredDay, (typeof listNames)[number]> & {
-  /** When the last of its runs was requested. */
+  /** When the last run of this day was requested. */
   lastAt: number;
   scores: number[];
   seconds: number[];
@@ -29,7 +29,7 @@ export type ScoreDay = Omit<StoredDay, (typeof listNames)[number]> & {
   judged: number;
 };
 
-/** Adds the result of a report on the live docs to its day, or takes it away. */
+/** Adds the result of a report on the live docs to its day, or subtracts it. */
 export function updateScoreDays(tx: Tx, { report, run }: CountedReport, delta: 1 | -1): void {
   if (!isLive(run)) return;
   const { outcome, score, metrics, methodology } = report;
@@ -62,16 +62,16 @@ export function updateScoreDays(tx: Tx, { report, run }: CountedReport, delta: 1
   else tx.insert(scoreDays).values(next).run();
 }
 
-/** The entries of one run in the lists of a day. */
+/** The entries of one run in each list of a day. */
 type RunResult = Record<(typeof listNames)[number], number | null> & { times: number };
 
-/** Adds the entries of a run, behind those of runs of the same time. */
+/** Adds the entries of a run. They come after the entries of runs with the same time. */
 function withResult(day: StoredDay, result: RunResult): StoredDay {
   const position = day.times.filter((time) => time <= result.times).length;
   return changeLists(day, (list, name) => list.toSpliced(position, 0, result[name]));
 }
 
-/** Removes the first entries that are equal to those of a run. Returns the same day if there are none. */
+/** Removes the first entries that equal the entries of a run. Returns the same day if there are none. */
 function withoutResult(day: StoredDay, result: RunResult): StoredDay {
   const position = day.times.findIndex((_, i) => listNames.every((name) => day[name][i] === result[name]));
   return position < 0 ? day : changeLists(day, (list) => list.toSpliced(position, 1));
@@ -88,13 +88,13 @@ function changeLists(
 
 const isNumber = (value: number | null | undefined): value is number => typeof value === "number";
 
-/** Splits a day in UTC into days of a time zone. */
+/** Splits a UTC day into the days of a time zone. */
 function* daysOf(row: StoredDay, startOfDay: (at: number) => number): Generator<ScoreDay> {
   const { times, scores, seconds, costsUsd, met, ...key } = row;
   const dayOf = (time: number) => startOfDay(row.day + time);
   for (let from = 0; from < times.length; ) {
     const day = dayOf(times[from]!);
-    // Comparing with the last run first is faster, because most rows are of one day.
+    // Comparing with the last run first is faster, because most rows fall on a single day.
     const isLastDay = dayOf(times.at(-1)!) === day;
     const to = isLastDay ? times.length : times.findIndex((time, i) => i > from && dayOf(time) !== day);
     const judged = met.slice(from, to).filter(isNumber);
@@ -119,8 +119,8 @@ export type FailedRun = Pick<typeof runs.$inferSelect, "promptId" | "agent" | "f
 };
 
 /**
- * The days of prompts in a period, oldest first, and the failures in it. `startOfDay` returns the start of the day of a time.
- * Queried prompt by prompt: with a list, SQLite's planner may choose a full table scan.
+ * The days of prompts in a period, oldest first, and the failed runs in it. `startOfDay` returns the start of the day that a time falls on. Each
+ * prompt has its own query, because SQLite's planner may choose a full table scan for a list of prompts.
  */
 export function readScoreDays(
   { db }: Context,
@@ -170,12 +170,12 @@ export function readScoreDays(
   return { days: days.sort((a, b) => a.day - b.day || a.lastAt - b.lastAt), failed };
 }
 
-/** The days of the agent and model with the most scores, so that one run of another agent doesn't replace a long series. */
+/** The days of the agent and model with the most scores. This way, one run of another agent doesn't replace a long series. */
 export function daysOfMainAgent(days: ScoreDay[]): ScoreDay[] {
   const groups = [...Map.groupBy(days, ({ agent, model }) => `${agent} ${model}`).values()];
   const sizeOf = (group: ScoreDay[]) => group.reduce((n, { scores }) => n + scores.length, 0);
   const lastOf = (group: ScoreDay[]) => Math.max(...group.map(({ lastAt }) => lastAt));
-  // Of two with as many runs, the one that ran last.
+  // If two groups have the same number of scores, the group with the later last run wins.
   const [mainGroup] = groups.sort((a, b) => sizeOf(b) - sizeOf(a) || lastOf(b) - lastOf(a));
   return mainGroup ?? [];
 }

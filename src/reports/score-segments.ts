@@ -1,13 +1,13 @@
 import type { Report } from "./schema.ts";
 
-/** A part of the 100 points of a score: those that were reached, or those lost to what a fix removes, or to another cause. */
+/** A part of the 100 points of a score: points that were reached, points that a fix would recover, or points lost to another cause. */
 export type ScoreSegment =
   | { kind: "score" | "other_fixes" | "dismissed" | "agent" | "network" | "unmeasured"; points: number }
   | { kind: "fix"; points: number; priority: number };
 
 const round = (points: number) => Math.round(points * 10) / 10;
 
-/** All 100 points as segments, in the order of a bar, without those that have none. Empty without a score. */
+/** All 100 points as segments, in the order of a bar. Segments without points are left out. Empty if there is no score. */
 export function scoreSegmentsOf({ score, lost, recommendations }: Report): ScoreSegment[] {
   if (score === null || lost === null) return [];
   const sumLostPoints = (fixes: typeof recommendations) =>

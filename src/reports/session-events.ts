@@ -11,11 +11,13 @@ export type SessionId = { orgId: string; runId: string; attempt: number };
 
 type EventRow = Pick<typeof sessionEvents.$inferSelect, "seq" | "at" | "tMs" | "type" | "source" | "data">;
 
-/** A stored event in the format of agents and grading; `at` is epoch milliseconds. A milestone that can't be read becomes an UnreadableMilestone. */
+/**
+ * A stored event in the format of agents and grading. `at` is in epoch milliseconds. A milestone that can't be read becomes an UnreadableMilestone.
+ */
 export const toSessionEvent = ({ seq, at, tMs, type, source, data }: EventRow) =>
   ({ seq, at, tMs, type, source, ...(type === "milestone" ? readMilestone(data) : data) }) as SessionEvent;
 
-/** Events that are stored together, such as those of a second judge, in the format of agents and grading. */
+/** Events that are stored together, such as the events of a second judge, in the format of agents and grading. */
 export const readEvents = (events: SessionEvent[]): SessionEvent[] =>
   events.map(({ seq, at, tMs, type, source, ...data }) => toSessionEvent({ seq, at, tMs, type, source, data }));
 
@@ -28,10 +30,10 @@ const selectEvents = (db: Db, { orgId, runId, attempt }: SessionId, condition?: 
   return db.select().from(sessionEvents).where(and(ofSession, condition)).orderBy(asc(sessionEvents.seq));
 };
 
-/** Events read at once: at most 32 KiB each. */
+/** The number of events that are read at once. Each has at most 32 KiB. */
 export const eventsPerBatch = 50;
 
-/** The stored events of a session in batches, in order. The rows of a whole session would take its memory twice. */
+/** The stored events of a session in order, in batches. Reading the rows of a whole session at once would take twice the memory. */
 function* batchesOf(db: Db, session: SessionId): Generator<SessionEvent[]> {
   for (let after = -1; ; ) {
     const rows = selectEvents(db, session, gt(sessionEvents.seq, after)).limit(eventsPerBatch).all();
@@ -42,11 +44,11 @@ function* batchesOf(db: Db, session: SessionId): Generator<SessionEvent[]> {
   }
 }
 
-/** The stored events of a session, in order, as of one moment. A large session takes half a second: see `readSessionInBatches`. */
+/** The stored events of a session in order, as of one moment. For a large session, this takes half a second: see `readSessionInBatches`. */
 export const readSession = (db: Db, session: SessionId): SessionEvent[] =>
   db.transaction(() => [...batchesOf(db, session)].flat());
 
-/** The stored events of a session, in order, read so that other work gets its turn in between. */
+/** The stored events of a session in order. They are read in batches, so that other work can run in between. */
 export async function readSessionInBatches(ctx: Context, session: SessionId): Promise<SessionEvent[]> {
   const events: SessionEvent[] = [];
   for (const batch of batchesOf(ctx.db, session)) {
@@ -56,6 +58,6 @@ export async function readSessionInBatches(ctx: Context, session: SessionId): Pr
   return events;
 }
 
-/** Whether the session still has its events. The oldest one is removed first. */
+/** Whether the session still has its events. The oldest event is always removed first. */
 export const hasEvents = (db: Db, session: SessionId): boolean =>
   selectEvents(db, session, eq(sessionEvents.seq, 0)).limit(1).all().length > 0;

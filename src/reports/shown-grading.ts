@@ -8,7 +8,7 @@ import { countChange, writeExposure } from "./counts.ts";
 import type { ReportRow } from "./report-row.ts";
 import type { GradingRow } from "./stored-grade.ts";
 
-/** Replaces the grading that a report shows, and updates all counts. `exposure`: what the session reached; default: as it is stored. */
+/** Replaces the grading that a report shows, and updates all counts. `exposure`: the pages that the session reached; default: the stored ones. */
 export function showGrading(
   ctx: Context,
   tx: Tx,
@@ -49,7 +49,7 @@ function replaceGrading(
       .onConflictDoUpdate({ target: frictionPoints.id, set: row })
       .run();
   }
-  // Priorities are unique, even between two updates: negative ones don't collide with the new ones.
+  // Priorities must be unique at all times. Negative priorities don't collide with the new ones.
   tx.update(recommendations)
     .set({ priority: sql`-${recommendations.priority}` })
     .where(eq(recommendations.reportId, reportId))

@@ -9,7 +9,7 @@ import { readEvents } from "./session-events.ts";
 
 export type GradingRow = typeof gradings.$inferSelect;
 
-/** A key for a set of friction points, independent of their order. */
+/** A key for a set of friction points. The order of their IDs doesn't matter. */
 export const frictionKey = (ids: string[]): string => ids.toSorted().join(" ");
 
 /** The grade that a report shows. */
@@ -35,10 +35,10 @@ function shownGrade(tx: Db | Tx, report: ReportRow): StoredGrade {
   };
 }
 
-/** The ID of the grading that a report shows. Until it is graded again, it has a single one, whose ID is that of the report. */
+/** The ID of the grading that a report shows. A report that was graded once has a single grading, whose ID is the ID of the report. */
 export const shownGradingIdOf = ({ id, gradingId }: ReportRow): string => gradingId ?? id;
 
-/** The gradings of a report, oldest first, as rows. For a report that was graded once, the row that it would have. */
+/** The gradings of a report as rows, oldest first. A report that was graded once has no rows, so its row is built here. */
 export function listGradingRows(tx: Db | Tx, report: ReportRow): GradingRow[] {
   const rows = tx.select().from(gradings).where(eq(gradings.reportId, report.id)).orderBy(asc(gradings.id)).all();
   if (rows.length > 0) return rows.map((row) => ({ ...row, judging: row.judging && readEvents(row.judging) }));
@@ -47,7 +47,7 @@ export function listGradingRows(tx: Db | Tx, report: ReportRow): GradingRow[] {
   return [{ id, orgId, reportId: id, hash: methodology.hash, repeat: 1, grade, judging: null, createdAt }];
 }
 
-/** A grade with IDs. Items that are identical in another grading of the report keep their ID, so that links stay valid. */
+/** A grade with IDs. If an item is identical in another grading of the report, it keeps its ID, so that links stay valid. */
 export function withIds(
   { frictions, recommendations: fixes, exposure: _, ...grade }: Grade,
   earlier: GradingRow[],

@@ -7,7 +7,7 @@ import { splitJudging } from "../grading/judge/judge.ts";
 import { toSessionEvent } from "./session-events.ts";
 import { field, hasFailed, readInBatches, type StoredSession, toolName } from "./trace.ts";
 
-/** Cost in USD; null: there were no calls, or the price of one is unknown. */
+/** Cost in USD; null: there were no calls, or a price is unknown. */
 type ModelCost = number | null;
 
 type EventCount<T> = { name: T; events: number };
@@ -16,16 +16,16 @@ type EventCount<T> = { name: T; events: number };
 export type Timeline = {
   events: number;
   durationMs: number;
-  /** Cost of the model calls of the agent, as in the report, and of the judge. */
+  /** The cost of the agent's model calls, as in the report, and the cost of the judge's. */
   costs: Record<"agent" | "judge", ModelCost>;
   types: EventCount<EventType>[];
   sources: EventCount<EventSource>[];
   tools: EventCount<string>[];
-  /** First event of each failure, in order. The report counts the same failures. */
+  /** The first event of each failure, in order. These are the failures that the report counts. */
   failures: number[];
   /** All events of these failures. */
   failedEvents: ReadonlySet<number>;
-  /** `slicesShown` intervals of the same length, oldest first; null: nothing happened. */
+  /** `slicesShown` intervals of equal length, oldest first; null: nothing happened in the interval. */
   slices: ({ fromSeq: number; events: number; failures: number } | null)[];
   /** Time of an event, in milliseconds since the start of the session. */
   tMsOf: (seq: number) => number;
@@ -36,12 +36,12 @@ const maxTimelines = 64;
 
 const timelines = new Map<string, Promise<Timeline>>();
 
-/** The timeline of a session. Those of the latest sessions are kept in memory. */
+/** The timeline of a session. The timelines of the sessions that were requested last are kept in memory. */
 export function getTimeline(ctx: Context, session: StoredSession): Promise<Timeline> {
   const { report, notice } = session;
   const areEventsStored = notice === null;
   const timeline = (areEventsStored ? timelines.get(report.id) : undefined) ?? buildTimeline(ctx, session);
-  // The last one in the map is the latest.
+  // The last entry of the map is the one that was requested last.
   timelines.delete(report.id);
   if (areEventsStored) timelines.set(report.id, timeline);
   timeline.catch(() => timelines.delete(report.id));
@@ -49,7 +49,10 @@ export function getTimeline(ctx: Context, session: StoredSession): Promise<Timel
   return timeline;
 }
 
-/** The failures as grading counts them. Only reads what it needs: all of failed events and milestones, the main fields of calls and successful checks. */
+/**
+ * The failures as grading counts them. It reads only what it needs: failed events and milestones in full, and the main fields of calls and successful
+ * checks.
+ */
 async function failuresOf(ctx: Context, stored: StoredSession) {
   const { seq, type, data } = sessionEvents;
   const needsAllFields = or(sql`${hasFailed} = 1`, eq(type, "milestone"));
@@ -94,7 +97,7 @@ async function buildTimeline(ctx: Context, session: StoredSession): Promise<Time
   };
 }
 
-/** The calls of each tool, the most called first. */
+/** The calls of each tool. The tool with the most calls comes first. */
 function countTools(ctx: Context, whereEvents: SQL | undefined): EventCount<string>[] {
   const toolNames = ctx.db
     .select({ tool: toolName })
@@ -107,7 +110,7 @@ function countTools(ctx: Context, whereEvents: SQL | undefined): EventCount<stri
     .sort((a, b) => b.events - a.events || (a.name < b.name ? -1 : 1));
 }
 
-/** The model calls after the milestone `judging` are those of the judge. */
+/** The model calls after the milestone `judging` belong to the judge. */
 function costsOf(ctx: Context, whereEvents: SQL | undefined): Timeline["costs"] {
   const { seq, type, source, data } = sessionEvents;
   const calls = ctx.db
@@ -134,7 +137,7 @@ function sumOf(calls: { usd: number | null }[]): ModelCost {
   return isPriced ? calls.reduce((sum, { usd }) => sum + (usd ?? 0), 0) : null;
 }
 
-/** How many rows have each name of a closed set, in the order of the set, without zeros. */
+/** The number of rows for each name of a closed set, in the order of the set. Names without rows are left out. */
 function countByName<R, T extends string>(rows: R[], nameOf: (row: R) => T, names: readonly T[]): EventCount<T>[] {
   const counts = Map.groupBy(rows, nameOf);
   return names.flatMap((name) => {

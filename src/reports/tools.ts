@@ -30,7 +30,7 @@ import { getSession, getTrace } from "./trace.ts";
 import { Trace, traceQuery } from "./trace-schema.ts";
 
 const dimension = Report.properties.dimensions.items.properties;
-/** The fields that an agent needs most; a result has all. */
+/** The fields that an agent needs most. The result contains all fields. */
 const BriefReport = Type.Object({
   ...Type.Omit(Report, ["product", "task", "wordings", "notChecked", "context", "baseline"]).properties,
   prompt: Type.Pick(Report.properties.prompt, ["id", "title"]),
@@ -161,17 +161,17 @@ export function reportTools(ctx: Context): Tool[] {
   ];
 }
 
-/** Maximum characters of one text of an event. The page shows the rest. */
+/** Maximum characters of one text in an event. The session page shows the whole text. */
 const maxEventTextChars = 2000;
-/** Friction points, and recommended fixes, of a report that are sent at once. */
+/** Maximum number of friction points, and of recommended fixes, that are returned at once. */
 const maxPointsAtOnce = 10;
-/** Longer edits are left out; `context.edits` still counts them. */
+/** Maximum characters of edits. Longer edits are left out, but `context.edits` still counts them. */
 const maxEditsChars = 1_500;
-/** Maximum characters of the rest of a report. Its texts are shortened further until they fit. */
+/** Maximum characters of the other fields of a report. Their texts are shortened further until they fit. */
 const maxRestChars = 7_000;
 const maxCharsPerText = [2000, 500, 150];
 
-/** A report with some of its friction points and recommended fixes, most severe first, from `offset`. */
+/** A report with some of its friction points and recommended fixes, starting at `offset`. The most severe come first. */
 function toBriefReport({ frictionPoints, recommendations, run, ...others }: Report, offset: number) {
   const { edits, ...restOfRun } = run;
   const hasLongEdits = JSON.stringify(edits ?? null).length > maxEditsChars;
@@ -179,7 +179,7 @@ function toBriefReport({ frictionPoints, recommendations, run, ...others }: Repo
   const shortenedRests = maxCharsPerText.map((maxChars) => shortenTexts(rest, maxChars));
   const fittingRest = shortenedRests.find((each) => JSON.stringify(each).length <= maxRestChars);
   const brief = fittingRest ?? shortenedRests.at(-1) ?? rest;
-  // A friction point and a fix of the same rank are sent together, so that one offset continues both lists.
+  // A friction point and a fix of the same rank are returned together, so that one offset works for both lists.
   const rows = Array.from({ length: maxPointsAtOnce }, (_, i) => ({
     points: frictionPoints.slice(offset + i, offset + i + 1),
     fixes: recommendations.slice(offset + i, offset + i + 1),

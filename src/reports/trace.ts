@@ -16,7 +16,7 @@ const eventsDeletedNotice =
 type EventRow = typeof sessionEvents.$inferSelect;
 type TraceEvent = Trace["events"][number];
 
-/** Throws bad_request that names an unknown type. */
+/** Parses a list of event types. Throws bad_request that names an unknown type. */
 function parseTypes(text: string): EventType[] {
   return text.split(",").map((name) => {
     const type = eventTypes.find((eventType) => eventType === name.trim());
@@ -26,7 +26,10 @@ function parseTypes(text: string): EventType[] {
   });
 }
 
-/** The stored session of a report. `whereEvents` is the condition for its rows, `notice` says that they were deleted; null: they are stored. */
+/**
+ * The stored session of a report. `whereEvents`: the condition that selects its event rows. `notice`: says that they were deleted; null: they are
+ * stored.
+ */
 export type StoredSession = {
   report: ReportRow;
   runId: string;
@@ -39,10 +42,10 @@ export type StoredSession = {
 export function getSession({ db }: Context, org: OrgId, slug: string): StoredSession {
   const report = getReportRow(db, org, slug);
   const { runId, attempt } = report;
-  // The run belongs to the organization, like its report. Another condition would keep SQLite from counting by the
-  // index alone.
+  // The run belongs to the same organization as its report, so the organization isn't checked again. Another condition would keep SQLite from
+  // counting with the index alone.
   const whereEvents = and(eq(sessionEvents.runId, runId), eq(sessionEvents.attempt, attempt));
-  // Events are deleted oldest first: without the first one, the session is incomplete.
+  // Events are deleted oldest first, so the session is incomplete if the first event is missing.
   const first = db
     .select({ seq: sessionEvents.seq })
     .from(sessionEvents)
@@ -53,10 +56,10 @@ export function getSession({ db }: Context, org: OrgId, slug: string): StoredSes
 
 const toEvent = (row: EventRow): TraceEvent => ({ ...toSessionEvent(row), at: toIso(row.at) });
 
-/** A field of the data of a stored event, as SQL. */
+/** A field in the data of a stored event, as SQL. */
 export const field = (name: string) => sql`json_extract(${sessionEvents.data}, ${`$.${name}`})`;
 
-/** Failures: an error, a failed tool, an interruption, or a request that failed or got no response. */
+/** Whether an event is a failure: an error, a failed tool call, an interruption, or a request that failed or got no response. */
 export const hasFailed: SQL = sql`case ${sessionEvents.type}
   when 'error' then 1 when 'interruption' then 1
   when 'tool_result' then ${field("ok")} = 0 or coalesce(${field("output.exitCode")}, 0) <> 0
@@ -69,7 +72,7 @@ export const toolName: SQL<string | null> = sql<string | null>`${field("tool")}`
 
 /** Throws bad_request. */
 function matchConditions({ types, source, tool, failed, search }: TraceQuery): SQL | undefined {
-  // A text as it is in stored JSON, without its quotation marks.
+  // The text as it appears in stored JSON, without quotation marks.
   const jsonText = search === undefined ? undefined : JSON.stringify(search).slice(1, -1);
   return and(
     types === undefined ? undefined : inArray(sessionEvents.type, parseTypes(types)),
@@ -82,7 +85,10 @@ function matchConditions({ types, source, tool, failed, search }: TraceQuery): S
   );
 }
 
-/** What `read` finds in one part of a session after another, so that other work gets its turn in between. `part` is the condition for its rows. */
+/**
+ * Calls `read` for one part of a session after another, so that other work can run in between. `part`: the condition that selects the rows of the
+ * part. Returns everything that `read` returned.
+ */
 export async function readInBatches<T>(
   ctx: Context,
   { whereEvents, report }: StoredSession,
@@ -99,8 +105,8 @@ export async function readInBatches<T>(
 }
 
 /**
- * The seq of every event that matches a query about the content of events. Null if the query isn't about content: then the index is
- * enough. `failedEvents`: those that `failed` selects; default: all that report a failure. Throws bad_request.
+ * The seq of every event that matches a query about the content of events. null if the query isn't about content, because the index is enough then.
+ * `failedEvents`: the events that `failed` selects; default: all events that report a failure. Throws bad_request.
  */
 async function searchContent(
   ctx: Context,
@@ -120,10 +126,10 @@ async function searchContent(
   return selectedSeqs ? seqs.filter((each) => selectedSeqs.has(each)) : seqs;
 }
 
-/** A page ends before the event that exceeds this size, because hundreds of large events would block other requests. */
+/** A page ends before the event that would exceed this size. Hundreds of large events would block other requests. */
 const maxPageBytes = 1024 * 1024;
 
-/** The first events that fit on a page: at least one. */
+/** The first events that fit on a page, but at least one. */
 function takePage<T extends { bytes: number }>(events: T[]): T[] {
   let bytes = 0;
   return events.filter((event, i) => {
@@ -133,8 +139,8 @@ function takePage<T extends { bytes: number }>(events: T[]): T[] {
 }
 
 /**
- * A page of a report's session, in order: from `fromSeq`, or the last events before `beforeSeq`. `search` finds text in
- * any field, ignoring case. A page has fewer than `limit` events if they are large. `failedEvents`: as for `searchContent`. Throws bad_request.
+ * A page of a report's session, in order: the events from `fromSeq`, or the last events before `beforeSeq`. `search` finds text in any field and
+ * ignores case. A page has fewer than `limit` events if they are large. `failedEvents`: as for `searchContent`. Throws bad_request.
  */
 export async function getTrace(
   ctx: Context,
@@ -149,7 +155,7 @@ export async function getTrace(
   const isBackward = beforeSeq !== undefined;
   await turnOfOrg(ctx, session.report.orgId);
   const matchingSeqs = await searchContent(ctx, session, query, failedEvents);
-  // Here and below, one event more than the page has: it tells where the next page begins.
+  // Here and below, one more event is read than the page shows. It tells where the next page begins.
   const candidateSeqs = isBackward
     ? matchingSeqs?.filter((each) => each < beforeSeq).slice(-limit - 1)
     : matchingSeqs?.filter((each) => each >= fromSeq).slice(0, limit + 1);
@@ -174,7 +180,7 @@ export async function getTrace(
   };
 }
 
-/** Whether matching events come before a certain one. Throws bad_request. */
+/** Whether there are matching events before a given event. Throws bad_request. */
 export async function hasEarlier(
   ctx: Context,
   session: StoredSession,

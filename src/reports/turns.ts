@@ -2,15 +2,15 @@ import type { Trace } from "./trace-schema.ts";
 
 type Event = Trace["events"][number];
 
-/** What an agent thought, did and saw in one step. */
+/** The thoughts, calls and results of an agent in one step. */
 export type Turn = { events: Event[] };
 
 /** A message with an `id` is the output of a tool call. */
 const isAgentText = (event: Event) => event.type === "thought" || (event.type === "message" && !("id" in event));
 
 /**
- * Consecutive events as turns: thoughts and model usage, the calls that follow, and all that belongs to them. A turn
- * ends where the agent thinks again, or calls a tool after its earlier calls have returned.
+ * Groups consecutive events into turns: thoughts and model usage, the calls that follow, and everything that belongs to the calls. A turn ends when
+ * the agent thinks again, or when it calls a tool after its earlier calls have returned.
  */
 export function turnsOf(events: Event[]): Turn[] {
   const turns: Turn[] = [];
