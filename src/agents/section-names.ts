@@ -1,13 +1,13 @@
 import { decodePercent } from "../net/percent.ts";
 
-/** The letters and digits of a text: builders make IDs from headings in different ways, but all of them keep these in order. */
+/** The letters and digits of a text. Builders make IDs from headings in different ways, but all of them keep the letters and digits in order. */
 const lettersOf = (text: string): string =>
   text
     .normalize("NFKD")
     .replace(/[^\p{L}\p{N}]/gu, "")
     .toLowerCase();
 
-/** Whether a name may be made from the text of a heading. Of headings with the same text, builders number all but the first. */
+/** Whether a name may be made from the text of a heading. If several headings have the same text, builders number all but the first. */
 export function isMadeFrom(name: string, heading: string): boolean {
   const [letters, text] = [lettersOf(name), lettersOf(heading)];
   return text !== "" && letters.startsWith(text) && /^\d{0,2}$/.test(letters.slice(text.length));

@@ -5,12 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const folderPattern = /^evald-(gateway|egress|program|site|checks)-/;
-/** The socket in a newer folder may not be open yet. */
+/** A folder must be at least this old to be removed, because the socket in a newer folder may not be open yet. */
 const minAgeMs = 60_000;
 
 /**
- * Creates a folder for one socket, a copy of the program, a site or checks. It is in the temporary folder rather than the data folder, because a socket path has
- * at most 107 characters.
+ * Creates a folder for one socket, a copy of the program, a site or checks. It is in the temporary folder instead of the data folder, because the
+ * path of a socket can't have more than 107 characters.
  */
 export function createTemporaryFolder(kind: "gateway" | "egress" | "program" | "site" | "checks"): {
   folder: string;
@@ -20,9 +20,9 @@ export function createTemporaryFolder(kind: "gateway" | "egress" | "program" | "
   return { folder, socketPath: join(folder, "socket") };
 }
 
-/** Removes the folders of sockets that nobody listens on, and of old copies of the program, because their service was killed. */
+/** Removes folders of sockets that nobody listens on, and of old copies of the program. They are left if a service was killed. */
 export async function removeUnusedSockets(): Promise<void> {
-  // Times of files are compared with the clock of the machine.
+  // The times of files come from the clock of the machine.
   const now = performance.timeOrigin + performance.now();
   // The folder may have thousands of other entries.
   const entries = await readdir(tmpdir());

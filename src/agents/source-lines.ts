@@ -20,6 +20,6 @@ function findLine(html: string, pattern: RegExp): SourceLine | null {
 export const findRobotsLine = (html: string): SourceLine | null =>
   findLine(html, /<meta\b[^>]*\bname\s*=\s*["']?robots\b/i);
 
-/** The line in which tabs start: with a role, or with a class or an element that holds the content of one. */
+/** The line in which tabs start. It has a role, or a class or an element for the content of a tab. */
 export const findTabsLine = (html: string): SourceLine | null =>
   findLine(html, /\brole\s*=\s*["']?tab|\btab[_-]?(?:content|panel|pane|body)\b|<(?:[a-z]+-)+tab\b|<tab-/i);

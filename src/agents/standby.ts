@@ -4,8 +4,8 @@ import type { AgentCommand, ProcessAccess } from "./sandbox/agent-command.ts";
 import { closeStatusFile } from "./sandbox/status-file.ts";
 
 /**
- * How long no run may have started before the next process is started, so that it takes nothing from runs that start. Sessions of agents with a
- * model take longer to start, and longer until the next one starts.
+ * A process is started only if no run has started for this long, so that it takes nothing from runs that start. Sessions of agents with a model take
+ * longer to start, and more time passes between their starts.
  */
 const quietMs = { rules: 500, model: 2_000 };
 
@@ -16,9 +16,9 @@ async function discard({ group, status }: Omit<AgentCommand, "argv">): Promise<v
 }
 
 /**
- * Keeps processes with the code of their agents loaded, which wait for their order. Each serves one run, like any other, and only one that
- * needs exactly what it got. `commandOf` returns the command that starts a process; with the arguments `wait` and `kind`, one that loads the
- * code of agents of that kind first.
+ * Keeps processes that have loaded the code of their agents and wait for an order. Each process serves one run, and only a run that needs exactly
+ * what the process got. `commandOf` returns the command that starts a process. With the arguments `wait` and `kind`, the process first loads the code
+ * of agents of that kind.
  */
 export function createStandby<Needs extends ProcessAccess>(
   commandOf: (needs: Needs) => Promise<AgentCommand>,
@@ -39,9 +39,9 @@ export function createStandby<Needs extends ProcessAccess>(
       const needs = isFull() ? null : await findNextNeeds(lastNeeds);
       if (needs === null) return;
       const { argv, ...resources } = await commandOf(needs);
-      // A run that started meanwhile may have got the same.
+      // A run may have started in the meantime and got the same resources.
       if (takeCount !== previousCount || isFull()) return await discard(resources);
-      // Without `lowerPriority`, although it only waits: the start of the run that takes it depends on its speed alone.
+      // A waiting process keeps its priority, because the start of its run depends only on its speed.
       standbys.push({ child: startProcess([...argv, "wait", kind], env, resources), needs });
       fillLater();
     } catch {
@@ -55,8 +55,8 @@ export function createStandby<Needs extends ProcessAccess>(
   }
 
   /**
-   * Whether a waiting process can serve this run or a later one. Each was started with the folders of one run, which are gone if that was cancelled.
-   * Everything else is the same for all runs, unless an agent was installed or upgraded meanwhile.
+   * Whether a waiting process can serve this run or a later one. Each process was started with the folders of one run, which are gone if that run was
+   * cancelled. Everything else is the same for all runs, unless an agent was installed or upgraded in the meantime.
    */
   function isUsable({ child, needs }: (typeof standbys)[number], nextRunNeeds: Needs): boolean {
     const { folders, ...sharedNeeds } = needs;
@@ -81,15 +81,15 @@ export function createStandby<Needs extends ProcessAccess>(
       return startProcess(argv, env, resources);
     },
     /**
-     * Keeps up to `newSize` processes waiting from now on. `newFindNextNeeds` returns what the next run will need, from what the last one needed;
-     * null: unknown yet.
+     * From now on, keeps up to `newSize` processes waiting. `newFindNextNeeds` gets what the last run needed, and returns what the next run will
+     * need; null: unknown yet.
      */
     start(newSize: number, newFindNextNeeds: typeof findNextNeeds): void {
       size = newSize;
       findNextNeeds = newFindNextNeeds;
       fillLater();
     },
-    /** Ends the waiting processes, and resolves when nothing of them is left. */
+    /** Ends the waiting processes. Resolves when none of their processes are left. */
     async stop(): Promise<void> {
       size = 0;
       clearTimeout(timer);

@@ -1,16 +1,16 @@
-/** Limits of a page for parsers of HTML, far above what authors write: tags of a page, and attributes of a tag. */
+/** Limits for parsers of HTML, far above what authors write: the tags of a page, and the attributes of a tag. */
 const maxTags = 100_000;
 const maxAttributes = 100;
 
 const startTag = /<(?:!--|\/?[a-z][^\s/>]*)/gi;
-/** An attribute from where the last one ended. A quotation mark that isn't closed doesn't start a value. */
+/** An attribute, matched from the end of the last one. A quotation mark that isn't closed doesn't start a value. */
 const attribute = /[\s/]*[^\s/>][^\s/>=]*(?:\s*=\s*(?:"[^"]*"|'[^']*'|(?!["'])[^\s>]*))?/y;
 /** Start tags of elements whose content is text. */
 const rawName = /^<(?:script|style|textarea|title|xmp)$/i;
 
 /**
- * HTML with at most 100 attributes per tag, up to its 100,000th tag. Parsers take quadratic time for a tag with more, and several times that of a
- * page for all that it contains. Takes linear time.
+ * HTML with at most 100 attributes per tag, up to its 100,000th tag. Parsers take quadratic time for a tag with more attributes, and too long for a
+ * page with more tags. This function takes linear time.
  */
 export function limitTags(html: string): string {
   const parts: string[] = [];
@@ -41,7 +41,7 @@ export function limitTags(html: string): string {
   return parts.join("") + html.slice(copiedUntil);
 }
 
-/** Where the attributes of a tag end, and where those end that are kept. `start`: the end of the tag's name. */
+/** Where the attributes of a tag end, and where the attributes that are kept end. `start`: the end of the tag's name. */
 function readAttributes(html: string, start: number): { kept: number; end: number } {
   attribute.lastIndex = start;
   let kept = start;

@@ -63,7 +63,7 @@ export type AgentOptions = {
   permissions?: (typeof permissionModes)[number];
   /** Search at the provider of the model. Default: false. */
   webSearch?: boolean;
-  /** With the organization's login in place of an API key. Default: false. */
+  /** Use the organization's login instead of an API key. Default: false. */
   login?: boolean;
 };
 
@@ -81,8 +81,8 @@ export type TaskSite = {
 };
 
 /**
- * What the explorer does instead of looking for the goal: it reads the docs, the API description at `apiUrl` and the list of tools of the MCP server
- * at `mcpUrl`; or, with "checks", it only runs the success checks, as before a run.
+ * What the explorer does instead of looking for the goal. It reads the docs, the API description at `apiUrl`, and the list of tools of the MCP server
+ * at `mcpUrl`. With "checks", it only runs the success checks, as before a run.
  */
 export type ReadingTask = { apiUrl: string | null; mcpUrl: string | null } | "checks";
 
@@ -90,7 +90,7 @@ export type ReadingTask = { apiUrl: string | null; mcpUrl: string | null } | "ch
 export type Task = {
   text: string;
   endGoal: string | null;
-  /** Other wordings of the end goal, to compare what each of them finds. */
+  /** Other wordings of the end goal. What each wording finds is compared. */
   wordings?: string[];
   /** The text that the task rests on, if it was proposed from docs. */
   basis?: Basis;

@@ -40,7 +40,7 @@ export async function setUpWorkspace(
   mkdirSync(baselineOf(sandbox), { mode: 0o700 });
   // Without a setup the workspace is empty.
   if (setup) await copyWorkspace(sandbox.workspace, baselineOf(sandbox));
-  // A sandbox of a service that runs as root belongs to another user, and the folder around it is closed to all others.
+  // The sandbox of a service that runs as root belongs to another user. The folder around the baseline is closed to all others.
   chmodSync(baselineOf(sandbox), 0o755);
   return prepared;
 }
@@ -64,7 +64,7 @@ export const openWorkspaceDiff = ({ task, context }: AgentSession, sandbox: Sand
 export async function reportWorkspaceDiff({ report }: AgentSession, { compare }: OpenDiff): Promise<void> {
   const diff = await compare();
   if ("problem" in diff) {
-    // What an agent left may be impossible to compare, such as a pipe that nothing writes to. That doesn't spoil its session.
+    // It may be impossible to compare what an agent left, for example a pipe that nothing writes to. This doesn't spoil its session.
     report({ type: "milestone", name: "workspace_changed", detail: { files: null, problem: diff.problem } });
     return;
   }

@@ -10,7 +10,7 @@ type Leaf = { cert: string; key: string };
 export type Authority = {
   /** The authority's own certificate, in PEM. */
   certificate: string;
-  /** SHA-256 of the public key of every certificate that it issues, in Base64, for browsers, which read no file of authorities. */
+  /** SHA-256 of the public key of every certificate that it issues, in Base64. It is for browsers, because they don't read a file of authorities. */
   keyDigest: string;
   /** A certificate for host names and IP addresses, issued once for the same list. */
   leafOf(hosts: string[]): Leaf;
@@ -46,8 +46,8 @@ const toPem = (der: Buffer): string =>
   `-----BEGIN CERTIFICATE-----\n${der.toString("base64").replace(/.{64}(?=.)/g, "$&\n")}\n-----END CERTIFICATE-----\n`;
 
 /**
- * Creates a certificate authority whose private key exists only in the memory of this process. `now` in epoch ms. A session waits for it, and libraries for
- * whole certificates take 40 ms and 8 MiB to be loaded and used for the first time.
+ * Creates a certificate authority whose private key exists only in the memory of this process. `now` in epoch ms. Certificates are encoded here,
+ * because a session waits for the authority. Libraries for whole certificates take 40 ms and 8 MiB to be loaded and used for the first time.
  */
 export function createAuthority(now: () => number): Authority {
   const issuer = { name: "evald run", keys: newKeys() };
@@ -88,13 +88,13 @@ type CertificateFields = {
   now: () => number;
 };
 
-/** A certificate in PEM (RFC 5280, section 4.1), valid longer than any run, with room for a clock that is wrong inside a sandbox. */
+/** A certificate in PEM (RFC 5280, section 4.1). It is valid longer than any run, with a margin for a wrong clock inside a sandbox. */
 function toCertificate({ subject, publicKey, issuer, now }: CertificateFields, extensions: asn1.Sequence[]): string {
   const algorithm = sequence(oid(oids.ecdsaWithSha256));
   const validity = [now() - hourMs, now() + 48 * hourMs].map((at) => new asn1.UTCTime({ valueDate: new Date(at) }));
   const content = sequence(
     contextValue(0, integer(version)),
-    // Positive, because its first byte is below 128.
+    // The serial number is positive, because its first byte is below 128.
     new asn1.Integer({ valueHex: Uint8Array.of(1, ...randomBytes(15)) }),
     algorithm,
     toName(issuer.name),
@@ -115,10 +115,10 @@ const oid = (value: string) => new asn1.ObjectIdentifier({ value });
 const octetString = (valueHex: Uint8Array) => new asn1.OctetString({ valueHex });
 
 const contextTag = (tagNumber: number) => ({ tagClass: 3, tagNumber });
-/** A value with a tag of its context around it. */
+/** A value inside a context-specific tag. */
 const contextValue = (tag: number, value: asn1.AsnType) =>
   new asn1.Constructed({ idBlock: contextTag(tag), value: [value] });
-/** Bytes with a tag of their context in place of the one of their type. */
+/** Bytes with a context-specific tag instead of the tag of their type. */
 const contextBytes = (tag: number, valueHex: Uint8Array) => new asn1.Primitive({ idBlock: contextTag(tag), valueHex });
 
 const toName = (commonName: string) =>

@@ -13,7 +13,7 @@ type MachineAuthorities = { modifiedAt: number; pem: string; entries: Buffer[] }
 
 let machineAuthorities: MachineAuthorities | null = null;
 
-/** Reads the machine's authorities, if it has not done so since their file changed: for all of them, that takes milliseconds. */
+/** Reads the machine's authorities. Reads them again only if their file has changed, because reading all of them takes milliseconds. */
 function readMachineAuthorities(): MachineAuthorities {
   const modifiedAt = statSync(systemCertificates, { throwIfNoEntry: false })?.mtimeMs ?? 0;
   if (machineAuthorities?.modifiedAt !== modifiedAt) {
@@ -42,7 +42,7 @@ const toDer = (pem: string): Buffer => Buffer.from(pem.replace(/-----.*?-----/g,
 /** The password that Java expects of its list of authorities. */
 const keyStorePassword = "changeit";
 
-/** Numbers of the JKS format: with which a file starts, its version, and the kind of an entry that is a trusted certificate. */
+/** Numbers of the JKS format: the start of a file, its version, and the kind of entry that is a trusted certificate. */
 const jks = { magic: 0xfeedfeed, version: 2, trustedEntry: 2 };
 const dateBytes = 8;
 
@@ -51,7 +51,7 @@ const uint32 = (value: number) => {
   bytes.writeUInt32BE(value);
   return bytes;
 };
-/** With its length before it, as two bytes. */
+/** The text after its length in two bytes. */
 const text = (value: string) => Buffer.concat([uint32(Buffer.byteLength(value)).subarray(2), Buffer.from(value)]);
 
 /** The entry of a trusted certificate (in DER), named by its position. It has no creation date. */
@@ -64,7 +64,7 @@ const toEntry = (der: Buffer, position: number): Buffer =>
 /** A key store in the JKS format. */
 function toKeyStore(entries: Buffer[]): Buffer {
   const content = Buffer.concat([uint32(jks.magic), uint32(jks.version), uint32(entries.length), ...entries]);
-  // Java checks the file by this digest of the password, of words that the format prescribes, and of the content.
+  // Java checks the file by this digest of the password, words that the format prescribes, and the content.
   const salt = Buffer.from(keyStorePassword, "utf16le").swap16();
   const digest = createHash("sha1").update(salt).update("Mighty Aphrodite").update(content).digest();
   return Buffer.concat([content, digest]);

@@ -3,7 +3,7 @@ import { type Client, endToEndHeaders, forwardToOwnServer, framingHeaders, refus
 import { sourceHeader, toSourceHeader } from "../egress/headers.ts";
 import type { Source } from "../reader.ts";
 
-/** Where a request goes, and the credentials of the run with the ID of the tool call that made it. */
+/** Where a request goes. `credentials`: the credentials of the run, with the ID of the tool call that made the request. */
 export type Destination = { url: string; credentials: string | undefined };
 
 type ForwardOptions = {
@@ -16,7 +16,7 @@ type ForwardOptions = {
   onResponse: (method: string, url: string, response: http.IncomingMessage) => void;
 };
 
-/** Sends a request to the egress proxy with its absolute URL, and the response back. `destination` null: the request has no URL. */
+/** Sends a request with its absolute URL to the egress proxy, and sends the response back. `destination` null: the request has no URL. */
 export function forwardToEgress(destination: Destination | null, client: Client, options: ForwardOptions): void {
   if (!destination) refuse(client, 400, "This is the evald proxy. Send an absolute http or https URL.");
   else

@@ -7,7 +7,7 @@ import { createUrlClassifier } from "../docs-urls.ts";
 import { type Reader, toPageReadEvent } from "../reader.ts";
 import type { Task } from "../task.ts";
 
-/** Larger pages are passed on without being read, like those of the fetch_page tool. */
+/** Larger pages are passed on without being read, as in the fetch_page tool. */
 const maxBytes = 5 * 1024 * 1024;
 
 const limits = { maxOutputLength: maxBytes };

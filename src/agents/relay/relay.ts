@@ -26,12 +26,12 @@ export type RelayRun = {
   /** Called with an event for each docs page that a program read. */
   report: (event: AgentEvent) => void;
   now: () => number;
-  /** Filled into the headers of requests to their hosts, so that programs don't get them. Default: none. */
+  /** Secrets that the relay fills into the headers of requests to their hosts, so that programs don't get them. Default: none. */
   secrets?: CheckSecrets;
 };
 
 type RelayOptions = RelayRun & {
-  /** Private to the run. The relay writes its socket and the certificates to it; its owner removes it. */
+  /** A folder that only the run uses. The relay writes its socket and the certificates to it. The owner of the folder removes it. */
   folder: string;
   /** The run's session at the egress proxy. */
   egress: { path: string; token: string };
@@ -52,9 +52,9 @@ export type Relay = {
 };
 
 /**
- * Starts the HTTP proxy between the sandboxes of one run and the egress proxy. It decrypts connections to the run's own hosts with a
- * certificate authority that exists only in this process and is trusted only in these sandboxes, and forwards each request with its absolute
- * URL, so that the egress proxy can map and record it. Tunnels to other hosts pass through unopened, or are refused by the egress proxy.
+ * Starts the HTTP proxy between the sandboxes of one run and the egress proxy. It decrypts connections to the run's own hosts, with a certificate
+ * authority that exists only in this process and is trusted only in these sandboxes. It forwards each request with its absolute URL, so that the
+ * egress proxy can map and record it. Tunnels to other hosts are passed to the egress proxy unopened. It may refuse them.
  */
 export async function openRelay(options: RelayOptions): Promise<Relay> {
   const { folder, egress, task, reader, report, now, findCurrentCallId = () => null, secrets = {} } = options;
@@ -67,7 +67,7 @@ export async function openRelay(options: RelayOptions): Promise<Relay> {
   const forwardOptions = {
     egressPath: egress.path,
     sourceOf: reader.sourceOf,
-    // The secrets of a host are not for the one that the urlMap puts in its place.
+    // If the urlMap replaces a host, the secrets of that host must not be sent to the replacement.
     fill: (headers: http.IncomingHttpHeaders, url: URL) =>
       mapping.toMappedUrl(url) === null ? fillHeaders(headers, url.host, secrets) : headers,
     onResponse: createPageWatch(task, reader, report),

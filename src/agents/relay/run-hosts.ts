@@ -11,11 +11,11 @@ export type RunHosts = {
   owns(hostname: string, port: number): boolean;
   /** Host names that programs may look up. */
   names: string[];
-  /** Ports of a sandbox that lead to a port of a host: those of loopback URLs, and one for each port of another host. */
+  /** Ports of a sandbox that lead to a port of a host. A loopback URL has the same port. Each port of another host has a port of its own. */
   routes: BridgeRoute[];
 };
 
-/** Ports that programs are unlikely to listen on. */
+/** Routes start at this port, because programs are unlikely to listen there. */
 const firstRoutePort = 23_128;
 
 const loopbackNames = ["localhost", "127.0.0.1", "[::1]"];
@@ -27,7 +27,7 @@ export const isLoopback = (hostname: string): boolean =>
 /** Whether a host is an IP address, which programs need not look up. */
 const isIpAddress = (hostname: string) => /^\[|^[\d.]+$/.test(hostname);
 
-/** The hosts of a run: of its docs, product and checks, the keys of its urlMap, and those of further URLs. */
+/** The hosts of a run: hosts of its docs, product and checks, hosts in its urlMap, and hosts of further URLs. */
 export function runHostsOf(task: Task, furtherUrls: readonly string[] = []): RunHosts {
   const { docsUrls, urls: productUrls } = hostUrlsOf(task);
   const taskUrls = { docsUrls, urls: [...productUrls, ...furtherUrls] };

@@ -7,16 +7,16 @@ import type { Authority } from "./authority.ts";
 import type { Destination } from "./forward.ts";
 import { isLoopback, type RunHosts } from "./run-hosts.ts";
 
-/** The tunnels (CONNECT) of programs: those to the run's own hosts end here, the others at the egress proxy. */
+/** The tunnels (CONNECT) of programs. Tunnels to the run's own hosts end here. All others end at the egress proxy. */
 export type Tunnels = {
   egressPath: string;
   authority: Authority;
   hosts: RunHosts;
   /** Accepts a decrypted connection, on which HTTP requests arrive. */
   accept: (socket: net.Socket) => void;
-  /** The tunnel that a connection is the inside of. */
+  /** For each connection inside of a tunnel, its tunnel. */
   tunnelByConnection: WeakMap<object, Tunnel>;
-  /** The bridge authenticates each connection in its first request only. */
+  /** The credentials of each connection, because the bridge sends them only in the first request. */
   credentialsByConnection: WeakMap<object, string>;
   /** The connections to destroy at the end. */
   sockets: Set<net.Socket>;
@@ -95,7 +95,7 @@ function decrypt(socket: net.Socket, host: URL, authority: Authority): tls.TLSSo
   return new tls.TLSSocket(socket, { isServer: true, ...leaf, ALPNProtocols: ["http/1.1"] });
 }
 
-/** The origin of a tunnel. On loopback it is the one that the client names, because one port has several names there. */
+/** The origin of a tunnel. On loopback, it is the origin that the client names, because several names lead to one port there. */
 function originOf({ host, scheme }: Tunnel, hostHeader = ""): string {
   const namedUrl = isLoopback(host.hostname) ? URL.parse(`${scheme}://${hostHeader}/`) : null;
   if (namedUrl && isLoopback(namedUrl.hostname) && namedUrl.port === host.port) return namedUrl.origin;

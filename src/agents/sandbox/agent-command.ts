@@ -10,29 +10,29 @@ import { seccompFilter } from "./seccomp.ts";
 import { openStatusFile } from "./status-file.ts";
 
 const mib = 1024 * 1024;
-/** Maximum size of each file system in memory is a quarter of this. The folders of a run are for everything else. */
+/** Each file system in memory has at most a quarter of this. Larger files belong into the folders of a run. */
 const memoryBytes = 64 * mib;
 const certificates = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 type Env = Record<string, string | undefined>;
 
-/** What the process of one run gets from outside its sandbox: unix sockets of the service, and the folders of the run, which it writes to. */
+/** What the process of one run gets from outside its sandbox: unix sockets of the service, and the folders of the run, to which it may write. */
 export type ProcessAccess = { sockets: string[]; folders: string[] };
 
 type Programs = Pick<ProgramFiles, "files" | "links">;
 
 const noPrograms: Programs = { files: [], links: [] };
 
-/** What a process needs that starts further sandboxes: the programs that it runs in them, and a control group for theirs. */
+/** What a process needs to start further sandboxes: the programs that it runs in them, and a control group for these programs. */
 type Nesting = { programs: Programs; group: DelegatedCgroup | null };
 
 /**
- * A command, the control group that its process joins, and the status file of its sandbox, if it has them. When the process has ended, the group
- * is to be removed, and the file to be closed.
+ * A command, with the control group that its process joins and the status file of its sandbox, if it has them. When the process has ended, the caller
+ * removes the group and closes the file.
  */
 export type AgentCommand = { argv: string[]; group: DelegatedCgroup | null; status: number | null };
 
-/** Of the files that bubblewrap gets open: the filter, its status, and those of /etc. */
+/** Descriptors of the files that bubblewrap gets open: the filter, its status, and the first file of /etc. */
 const [filterDescriptor, statusDescriptor, firstDescriptor] = [3, 4, 5];
 /** Shells read only one digit in front of `<`. Further files of /etc are left out. */
 const maxDescriptor = 9;
@@ -42,7 +42,7 @@ const nestingNamespaces = "--unshare-user --unshare-net --unshare-pid --unshare-
 
 type ProcessSandbox = {
   env: Env;
-  /** null: it starts no further sandboxes. */
+  /** null: the process starts no further sandboxes. */
   nesting: Nesting | null;
   access: ProcessAccess;
   /** The files of the executable. Default: this one. */
@@ -52,8 +52,8 @@ type ProcessSandbox = {
 };
 
 /**
- * The command that runs `argv` in a sandbox: it sees /usr, a few files of /etc, the executable and what its run needs, has no network, and
- * writes only to the folders of its run and to memory. Null without bubblewrap.
+ * The command that runs `argv` in a sandbox. It sees /usr, a few files of /etc, the executable and what its run needs. It has no network. It can
+ * write only to the folders of its run and to memory. Null without bubblewrap.
  */
 export function toSandboxCommand(
   argv: string[],
@@ -87,7 +87,7 @@ export function toSandboxCommand(
       },
     ),
     ...links.flatMap(({ path, target }) => ["--symlink", target, path]),
-    // Groups of others are read-only: a process that could change them could kill what is in them.
+    // Other groups are read-only. A process that could change them could kill the processes in them.
     ...(groups.length > 0 ? ["--ro-bind", "/sys/fs/cgroup", "/sys/fs/cgroup"] : []),
     ...groups.flatMap((path) => ["--bind", path, path]),
     ...certificateFiles.flatMap(({ name, path }) => ["--setenv", name, path]),
@@ -109,7 +109,7 @@ export function agentCommand(env: Env, programs: Programs | null, access: Proces
   return argv && { argv, group, status };
 }
 
-/** A command that first joins control groups and opens files, with the options by which bubblewrap uses the filter and the status file. */
+/** A command that first joins control groups and opens files. It passes bubblewrap the options for the filter and for the status file. */
 function withGroupsAndFiles(
   procsFiles: string[],
   etcFiles: string[],
@@ -131,12 +131,12 @@ function withGroupsAndFiles(
   return ["/bin/sh", "-c", script, "sh", ...procsFiles, "--", ...toCommand(options)];
 }
 
-/** A sandbox as the process of an agent with a model starts it. */
+/** Starts a sandbox in the same way as the process of an agent with a model does. */
 const nestedCommand = "bwrap --unshare-all --unshare-user --disable-userns --ro-bind / / --proc /proc true".split(" ");
 
 /**
- * Finds out whether this machine allows such a sandbox, by running this executable in it, or another sandbox. Resolves to null, or to the
- * reason why not.
+ * Finds out whether this machine allows such a sandbox. Runs this executable in it or, for agents with a model, another sandbox. Resolves to null, or
+ * to the reason why it isn't allowed.
  */
 export async function testAgentSandbox(kind: "rules" | "model", env: Env): Promise<string | null> {
   const { PATH = "/usr/sbin:/usr/bin:/sbin:/bin" } = env;
@@ -153,7 +153,7 @@ export async function testAgentSandbox(kind: "rules" | "model", env: Env): Promi
 
 let filterPath: string | null = null;
 
-/** The path of a file with the filter, which exists as long as this process: no folder lists it. */
+/** The path of a file that contains the filter. No folder lists the file, so it exists only as long as this process. */
 function filterFile(filter: Uint8Array): string {
   if (filterPath !== null) return filterPath;
   const path = join(tmpdir(), `evald-${crypto.randomUUID()}`);

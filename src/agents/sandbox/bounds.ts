@@ -20,7 +20,7 @@ export type LimitHit = { limit: "memory" | "processes" | "workspace_bytes"; valu
 
 /** The size of a workspace is measured at most this often. */
 const watchMs = 250;
-/** A disk with less room is full: what is written next fails. */
+/** With less free space than this, a disk counts as full, because the next write fails. */
 const minFreeBytes = 1024 ** 2;
 /** Share of its maximum size from which a workspace is nearly full. */
 const nearShare = 0.8;
@@ -36,7 +36,10 @@ function descendants(pid: number): string[] {
   return below(String(pid));
 }
 
-/** Memory of a process and its descendants with files in memory that they have mapped, read from /proc. What several of them share counts for each. */
+/**
+ * Memory of a process and its descendants, including files in memory that they have mapped, read from /proc. Memory that several of them share counts
+ * for each.
+ */
 function memoryBelow(pid: number): number {
   const counted = /^(?:RssAnon|RssShmem):\s+(\d+) kB/gm;
   const memoryOf = (id: string) =>
@@ -61,7 +64,7 @@ async function measure(folder: string): Promise<number | null> {
   return Number.isNaN(bytes) ? null : bytes;
 }
 
-/** Measures a folder after making its subfolders readable. A folder that becomes unreadable again counts as infinite. */
+/** Measures a folder after making its subfolders readable. If a folder becomes unreadable again, the size is infinite. */
 async function bytesBelow(folder: string): Promise<number> {
   const bytes = await measure(folder);
   if (bytes !== null) return bytes;
@@ -96,7 +99,7 @@ function deletedBytes(pid: number, workspace: string): number {
   return sizes.values().reduce((sum, bytes) => sum + bytes, 0);
 }
 
-/** The limit that a workspace reached which is full. */
+/** The limit that a full workspace has reached. */
 export const workspaceLimitOf = ({ workspaceBytes }: SandboxLimits): LimitHit => ({
   limit: "workspace_bytes",
   value: workspaceBytes,
@@ -114,7 +117,7 @@ function isDiskFull(folder: string): boolean {
   }
 }
 
-/** What a watch has seen: whether a mounted workspace is full at its end, and whether the disk of another one was full at any time. */
+/** What a watch has seen: whether a mounted workspace is full at the end, and whether the disk of any other workspace was full at any time. */
 type Room = { isFull: boolean; wasDiskFull: boolean };
 
 /** `groupMemory`: the memory of its control group in bytes; null: it has none. */
@@ -135,7 +138,7 @@ export function watch(
   let isNear = false;
   const seen: Room = { isFull: false, wasDiskFull: false };
   const isMounted = workspace !== undefined && workspace.holder !== null;
-  // A control group also has room for the files of a mounted workspace, so that it alone doesn't limit the memory of the command.
+  // The control group also has room for the files of a mounted workspace, so the group alone doesn't limit the memory of the command.
   const checksMemory = isMounted || groupMemory === null;
   /** Bytes to count. A mounted workspace can't exceed its size, but it can hold too many files. */
   const bytesOf = async ({ path, holder }: Workspace) => {
@@ -163,7 +166,7 @@ export function watch(
     while (!isStopped) {
       const startedAt = performance.now();
       await check();
-      // Measuring a large folder takes long, so it is done less often.
+      // Measuring a large folder takes long, so larger folders are measured less often.
       await settlesWithin(stopped.promise, Math.max(watchMs, 5 * (performance.now() - startedAt)));
     }
   })();

@@ -10,13 +10,13 @@ import { protectProcess } from "./process-protection.ts";
 export type BridgePort = {
   port: number;
   socket: string;
-  /** Added to the first request of each connection, so that programs in the sandbox need no credentials. */
+  /** The token to add to the first request of each connection, so that programs in the sandbox need no credentials. */
   proxyToken?: string;
   /** The user name that goes with the token: the ID of the tool call. */
   proxyUser?: string | undefined;
 } & Partial<Omit<BridgeRoute, "port">>;
 
-/** A port whose connections each get a tunnel to a port of a host, so that programs need not know the proxy. */
+/** A port for a port of a host. Each connection to it gets a tunnel, so that programs need not know the proxy. */
 export type BridgeRoute = { port: number; hostname: string; hostPort: number };
 
 const forwardedSignals = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
@@ -31,7 +31,7 @@ const routesVariable = "EVALD_ROUTES";
 
 /**
  * The variable with the file descriptor from which the bridge reads its ports, as JSON. It is removed from the command's environment. The ports
- * themselves don't belong into a variable or a file, because the command could read them, and with them the token of the proxy.
+ * aren't passed in a variable or a file, because the command could read the token of the proxy there.
  */
 export const bridgeVariable = "EVALD_BRIDGE";
 
@@ -44,7 +44,7 @@ export async function runBridge(argv: string[], variables: Record<string, string
   const { [bridgeVariable]: descriptor, ...env } = variables;
   const ports = readPorts(Number(descriptor));
   const callsModel = ports.some(({ port }) => port === bridgePorts.gateway);
-  // A new run does not wait for those in progress: its agent starts with a normal priority, until it first calls its model.
+  // A new run does not wait for runs in progress: its agent has normal priority until it first calls its model.
   const lowerOwnPriority = firstCall(prepareToLowerPriority());
   // The command runs as the same user, and must not learn the token of the proxy.
   protectProcess();
@@ -55,7 +55,7 @@ export async function runBridge(argv: string[], variables: Record<string, string
   );
   const hasProxy = ports.some(({ port }) => port === bridgePorts.egress);
   let child: Bun.Subprocess | undefined;
-  // Before the command starts, so that an early signal doesn't end the bridge instead.
+  // The handlers are set before the command starts, so that an early signal doesn't end the bridge instead.
   for (const signal of forwardedSignals) process.on(signal, () => child?.kill(signal));
   try {
     child = Bun.spawn(argv, {
@@ -85,7 +85,7 @@ function readPorts(descriptor: number): BridgePort[] {
   return ports;
 }
 
-/** Returns a function that closes the port and its connections, because the bridge ends with its command. */
+/** Opens a port. Returns a function that closes the port and its connections, because the bridge ends with its command. */
 async function openPort(bridgePort: BridgePort, onConnection: () => void): Promise<() => void> {
   const { port, hostname } = bridgePort;
   const connections = new Set<net.Socket>();
@@ -98,7 +98,7 @@ async function openPort(bridgePort: BridgePort, onConnection: () => void): Promi
   });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject);
-  // Without an address: programs may look up localhost as either.
+  // For a route, the server listens without an address, because programs may look up localhost as IPv4 or as IPv6.
   if (hostname === undefined) server.listen(port, "127.0.0.1", resolve);
   else server.listen(port, resolve);
   await promise;
@@ -127,7 +127,7 @@ async function connect(bridgePort: BridgePort, client: net.Socket): Promise<void
 const authorizationOf = ({ proxyToken, proxyUser = "run" }: BridgePort): string | undefined =>
   proxyToken && `Basic ${Buffer.from(`${proxyUser}:${proxyToken}`).toString("base64")}`;
 
-/** Reads the first request line of a client, and what came with it, and adds the run's token. Throws if the line is too long. */
+/** Reads the first request line of a client and whatever arrived with it. Adds the run's token. Throws if the line is too long. */
 async function readAuthorized(client: net.Socket, authorization: string): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   let head = Buffer.alloc(0);
@@ -146,7 +146,7 @@ async function readAuthorized(client: net.Socket, authorization: string): Promis
   return Buffer.concat([head.subarray(0, start), header, head.subarray(start)]);
 }
 
-/** The routes for Node.js. Loopback has none, because its ports are the same inside. */
+/** Variables with the routes for Node.js. Ports on loopback need no route, because they are the same inside. */
 function nodeVariables(ports: BridgePort[], { NODE_OPTIONS = "" }: Record<string, string | undefined>) {
   const routes = ports.filter(({ port, hostPort }) => hostPort !== undefined && hostPort !== port);
   if (routes.length === 0) return {};
@@ -158,7 +158,7 @@ function nodeVariables(ports: BridgePort[], { NODE_OPTIONS = "" }: Record<string
   };
 }
 
-/** The variables in which programs look for a proxy; Java tools have none of their own. */
+/** The variables in which programs look for a proxy. Java tools have no such variables. */
 function proxyVariables(port: number): Record<string, string> {
   const url = `http://127.0.0.1:${port}`;
   const loopbackHosts = "localhost,127.0.0.1,::1";

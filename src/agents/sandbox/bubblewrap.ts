@@ -11,7 +11,7 @@ const systemFolders = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/li
 export const isVisibleInSandboxes = (path: string): boolean =>
   systemFolders.some((folder) => `${path}/`.startsWith(`${folder}/`));
 
-/** A system folder. On most systems all but /usr are links into it, and a link takes less time to make than a mount. */
+/** Shows a system folder. On most systems, all of these folders but /usr are links into /usr. A link takes less time to make than a mount. */
 function showFolder(folder: string): string[] {
   const real = existsSync(folder) ? realpathSync(folder) : folder;
   return real !== folder && isVisibleInSandboxes(real)
@@ -19,7 +19,7 @@ function showFolder(folder: string): string[] {
     : ["--ro-bind-try", folder, folder];
 }
 
-// Never all of /etc/ssl, because /etc/ssl/private contains keys.
+// All of /etc/ssl must never be shown, because /etc/ssl/private contains keys.
 const etcNames =
   "ssl/certs ssl/openssl.cnf pki ca-certificates alternatives ld.so.cache ld.so.conf ld.so.conf.d localtime mime.types fonts chromium chromium.d".split(
     " ",
@@ -42,13 +42,13 @@ const ownNamespaces = "--unshare-all --unshare-user --disable-userns --clearenv"
 /** File systems in memory of a sandbox: /dev/shm, /tmp, /home and, without a folder for it, /workspace. */
 const maxFileSystems = 4;
 
-/** A sandbox that starts further ones: its namespaces, and an open file descriptor of each file of /etc, by path. */
+/** What a sandbox needs in order to start further sandboxes: its namespaces, and an open file descriptor of each file of /etc, by path. */
 type NestingView = { namespaces: string; etcFiles: Map<string, number> };
 
 /**
- * Everything that the command sees. Every in-memory file system has a maximum size; nothing else is writable. Its namespaces are
- * `ownNamespaces`, unless it starts further sandboxes. Then it gets copies of the files of /etc: a package manager replaces them, and a mount of a replaced file
- * can't be mounted again.
+ * Everything that the command sees. Every in-memory file system has a maximum size. Nothing else is writable. The namespaces are `ownNamespaces`,
+ * unless the sandbox starts further sandboxes. Such a sandbox gets copies of the files of /etc, because package managers replace these files, and the
+ * mount of a replaced file can't be mounted again.
  */
 export function fileSystem(binds: Bind[], memoryBytes: number, nesting: NestingView | null = null): string[] {
   const { namespaces, etcFiles } = nesting ?? { namespaces: ownNamespaces, etcFiles: new Map<string, number>() };
@@ -80,7 +80,7 @@ export function fileSystem(binds: Bind[], memoryBytes: number, nesting: NestingV
 }
 
 const pathForNobody = (position: number) => `/run/${position}`;
-/** The same files, from where `asNobody` makes them accessible. */
+/** The same files, at the paths at which `asNobody` makes them accessible. */
 export const bindsForNobody = (binds: Bind[]): Bind[] => binds.map((bind, i) => ({ ...bind, from: pathForNobody(i) }));
 
 /**

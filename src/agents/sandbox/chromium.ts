@@ -35,10 +35,10 @@ const switches = [
   "--headless=new --no-sandbox --no-zygote --disable-gpu --mute-audio --hide-scrollbars --window-size=1280,800",
   "--user-data-dir=/tmp/profile --disable-dev-shm-usage --password-store=basic --force-color-profile=srgb --lang=en-US",
   `--disk-cache-size=${cacheBytes} --media-cache-size=${cacheBytes}`,
-  // All traffic uses the proxy, including that to its own loopback.
+  // All traffic uses the proxy, even traffic to the browser's own loopback.
   "--proxy-server=http://127.0.0.1:3128 --proxy-bypass-list=<-loopback> --disable-quic",
   "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-  // No requests that the page doesn't make. The updater stops only if its URL is invalid.
+  // The browser makes no requests besides those of the page. The updater stops only if its URL is invalid.
   "--disable-background-networking --disable-component-update --component-updater=url-source=http://127.0.0.1:9/",
   "--disable-default-apps --disable-extensions --disable-sync --disable-domain-reliability --disable-breakpad --no-pings",
   "--disable-crash-reporter --disable-client-side-phishing-detection --disable-field-trial-config --metrics-recording-only",
@@ -70,7 +70,7 @@ shift
 exec 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null
 exec "$@"`;
 
-/** Detects it by starting it in a sandbox, because a snap or flatpak browser doesn't work there. */
+/** Detects the browser by starting it in a sandbox, because a browser from a snap or flatpak doesn't work there. */
 export async function detectBrowser(sandbox: Sandbox): Promise<BrowserStatus> {
   const program = ["chromium", "chromium-browser"].find((name) => Bun.which(name));
   if (sandbox.level === "none") return { missing: `the sandbox is not available: ${sandbox.detail}` };
@@ -89,10 +89,7 @@ export async function detectBrowser(sandbox: Sandbox): Promise<BrowserStatus> {
   };
 }
 
-/**
- * Starts a browser in its own sandbox, with nothing but the network proxy: no files of the run, no listening port, and
- * a profile in memory.
- */
+/** Starts a browser in its own sandbox. It gets only the network proxy: no files of the run, and no listening port. Its profile is in memory. */
 export function startChromium({ program, egress, memoryBytes, signal }: ChromiumOptions): Chromium {
   const browser = [program, ...switches, `--disable-features=${disabledFeatures}`, "--remote-debugging-pipe"];
   const { trustedKey, ...proxy } = egress;

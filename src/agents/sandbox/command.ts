@@ -27,7 +27,7 @@ export type Command = {
   onOutput?: (bytes: Uint8Array, stream: "stdout" | "stderr") => void;
   /** Called once when the workspace is nearly full. */
   onNear?: SandboxRun["onNear"];
-  /** Whether to return when the command has exited, without waiting until nothing of its sandbox is left. */
+  /** Whether to return as soon as the command has exited, even if something of its sandbox is left. */
   returnsEarly?: true;
   signal: AbortSignal;
 };
@@ -63,7 +63,7 @@ export async function runCommand(command: Command): Promise<CommandEnd> {
       sandboxed.stdin.write(await stdin);
       await sandboxed.stdin.end();
     } catch {
-      // A command need not read.
+      // The command doesn't have to read its input.
     }
     const { exitCode, limit, hasRun, wasDiskFull } = await (returnsEarly ? sandboxed.exited : sandboxed.ended);
     const [stdout = "", stderr = ""] = await outputs;
@@ -92,7 +92,7 @@ async function gather(stream: ReadableStream<Uint8Array>, onBytes: (bytes: Uint8
     chunks.push(bytes);
     onBytes(bytes);
     size += bytes.length;
-    // The first chunk stays, and the last ones.
+    // Keeps the first chunk and the last ones.
     while (size > keptBytes && chunks.length > 2) size -= chunks.splice(1, 1)[0]!.length;
   }
   return Buffer.concat(chunks).toString();

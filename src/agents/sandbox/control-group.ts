@@ -11,7 +11,7 @@ type Cgroup = {
   procsFiles: string[];
   /** The limit that was reached, if any. */
   hit(): LimitHit | null;
-  /** Memory of its processes, without files in memory, in bytes. */
+  /** Memory of its processes in bytes, without files in memory. */
   memory(): number;
   /** Kills every process in the group. */
   kill(): void;
@@ -19,7 +19,7 @@ type Cgroup = {
   remove(): Promise<void>;
 };
 
-/** A group that was delegated to a process, which creates groups of its own in it. */
+/** A group that was delegated to a process, which creates further groups inside it. */
 export type DelegatedCgroup = {
   /** A process that writes its ID to all of these joins the group. */
   procsFiles: string[];
@@ -27,13 +27,13 @@ export type DelegatedCgroup = {
   folders: string[];
   /** Gives everything in the group less CPU time than the rest of the machine. Returns whether that is possible. */
   lowerPriority(): boolean;
-  /** Removes the group and those in it, once their processes have ended. */
+  /** Removes the group and the groups in it, once their processes have ended. */
   remove(): Promise<void>;
 };
 
 /**
- * Creates a control group (version 2 or 1) for one sandbox below the one of this process; null if that isn't possible. `extraBytes` of
- * memory are for other uses than the limit is about.
+ * Creates a control group (version 2 or 1) for one sandbox, below the group of this process; null if that isn't possible. `extraBytes`: memory for
+ * other uses than those that the limit is for.
  */
 export function createCgroup(limits: SandboxLimits, extraBytes = 0): Cgroup | null {
   const name = newName();
@@ -56,8 +56,8 @@ export function createCgroup(limits: SandboxLimits, extraBytes = 0): Cgroup | nu
 }
 
 /**
- * Creates a control group in which a process may create groups with `createCgroup`, also one of another user (`uid`); null if that isn't
- * possible. The process can change nothing outside of it.
+ * Creates a control group in which a process can create groups with `createCgroup`; null if that isn't possible. `uid`: the user of the process, if
+ * it is another user. The process can't change anything outside of the group.
  */
 export function createDelegatedCgroup(uid: number | null): DelegatedCgroup | null {
   const name = newName();
@@ -71,7 +71,7 @@ export function createDelegatedCgroup(uid: number | null): DelegatedCgroup | nul
     enableControllers(parent);
     const folder = openToUser(makeGroup(join(parent, name), {}));
     enableControllers(folder);
-    // A group that contains others has no processes of its own, so the process joins one in it.
+    // A group that contains other groups can't have processes, so the process joins a group inside it.
     return { folders: [folder], joined: [openToUser(makeGroup(join(folder, "agent"), {}))] };
   });
   const v1 = () => {
@@ -94,8 +94,9 @@ export function createDelegatedCgroup(uid: number | null): DelegatedCgroup | nul
 }
 
 /**
- * In version 1, a group for CPU time, which its processes can't change; none if that isn't possible. Without it, an agent would get more CPU time
- * with every sandbox that it starts: Linux would divide the time by what `setsid` creates (sched_autogroup), which each sandbox calls.
+ * In version 1, creates a group for CPU time that its processes can't change; none if that isn't possible. Otherwise Linux would divide CPU time by
+ * sessions of the kernel (sched_autogroup). Every sandbox calls `setsid` and so creates such a session, so an agent would get more CPU time with each
+ * sandbox that it starts.
  */
 function createCpuGroup(name: string): string[] {
   try {
@@ -107,8 +108,9 @@ function createCpuGroup(name: string): string[] {
 }
 
 /**
- * Lets processes that join a group in the next few milliseconds do so at once. The first one in a while waits for about 10 ms until the kernel has
- * stopped all others that start or end processes (RCU). Here, another thread waits: it joins the group that this process is in already.
+ * Makes sure that processes can join a group without delay in the next few milliseconds. The first join in a while takes about 10 ms, until the
+ * kernel has stopped all other threads that start or end processes (RCU). Here, another thread waits for that: it joins the group in which this
+ * process already is.
  */
 export async function prepareToJoinGroups(): Promise<void> {
   try {
@@ -119,7 +121,7 @@ export async function prepareToJoinGroups(): Promise<void> {
   }
 }
 
-/** In version 2, the CPU weight of a command, where the process that runs it has 100: that goes on beside a busy command. */
+/** In version 2, the CPU weight of a command. The process that runs the command has 100, so it can go on beside a busy command. */
 const commandWeight = 1;
 
 /** Lets the groups in a folder limit memory and processes, and divide CPU time if possible. */
@@ -142,14 +144,14 @@ function firstSuccess<T>(attempts: (() => T | null)[]): T | null {
   return null;
 }
 
-/** Together with the pauses between them, about a second. */
+/** Maximum number of attempts. With the pauses between them, they take about a second. */
 const maxRemovals = 52;
 const maxPauseMs = 25;
 
-/** Removes groups and kills what is left in them. They are listed at each try: what is left may create more. */
+/** Removes groups, and kills what is left in them. The groups are listed again at each attempt, because what is left may create more. */
 async function removeAll(listFolders: () => string[]): Promise<void> {
   for (let failures = 0; failures < maxRemovals; failures++) {
-    // The last process is gone within milliseconds, as a rule, and a report waits for it.
+    // Usually, the last process is gone within milliseconds. A report waits for this.
     if (failures > 0) await Bun.sleep(Math.min(maxPauseMs, failures));
     try {
       const folders = listFolders();

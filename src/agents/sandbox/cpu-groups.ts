@@ -5,16 +5,16 @@ import { makeGroup, newName, prepareParents } from "./group-folders.ts";
 import { readText } from "./kernel-files.ts";
 
 /**
- * CPU weights of control groups: Linux divides CPU time between the groups in a parent in proportion to them. They are `cpu.shares` of version 1,
- * where 1,024 is the weight of any other group, and of each kernel session (`setsid`) of processes without a group. The service
- * has the highest, because it uses little.
+ * CPU weights of control groups. Linux divides CPU time between the groups in a parent in proportion to their weights. The values are `cpu.shares` of
+ * version 1, where all other groups have 1,024. Each kernel session (`setsid`) of processes without a group also has 1,024. The service has the
+ * highest weight, because it uses little.
  */
 export const cpuWeights = { service: 8192, session: 1024, sessionInProgress: 512 };
 
-/** In version 2, 100 is what 1,024 is in version 1, and the maximum is 10,000. */
+/** 100 in version 2 corresponds to 1,024 in version 1. The maximum in version 2 is 10,000. */
 const toVersion2 = (weight: number) => Math.min(10_000, Math.max(1, Math.round((weight * 100) / 1024)));
 
-/** In version 1, the group that contains those of all sessions, and the number of sessions; null: there is none. */
+/** In version 1, the group that contains the groups of all sessions, and the number of sessions; null: there is no such group. */
 let sessionsGroup: { folder: string; sessions: number } | null = null;
 
 /** Sets the CPU weight of a group. Returns whether that is possible. */
@@ -25,7 +25,7 @@ export function setCpuWeight(folder: string, weight: number): boolean {
       writeFileSync(join(folder, file), String(value), { flag: "r+" });
       return true;
     } catch {
-      // Not of this version, or the group is removed already.
+      // The file is of the other version, or the group has been removed already.
       return false;
     }
   });
@@ -36,11 +36,11 @@ export function enableCpuController(folder: string): void {
   try {
     writeFileSync(join(folder, "cgroup.subtree_control"), "+cpu", { flag: "r+" });
   } catch {
-    // Not delegated to this process.
+    // The controller is not delegated to this process.
   }
 }
 
-/** Puts this process in a control group of its own beside those of its sessions, where that is possible. Call it once. */
+/** Puts this process in a control group of its own, beside the groups of its sessions, where that is possible. Call it once. */
 export async function joinServiceGroup(): Promise<void> {
   try {
     const [cpu] = prepareParents("cgroup", "cpu");
@@ -52,8 +52,8 @@ export async function joinServiceGroup(): Promise<void> {
 }
 
 /**
- * In version 1, sessions have a common group beside the service's, not above it: else the service would wait whenever its sessions have used up
- * their share of the machine.
+ * In version 1, all sessions share a group beside the group of the service. If it were above the service's group, the service would have to wait
+ * whenever its sessions have used up their share of the machine.
  */
 async function joinVersion1(parent: string): Promise<void> {
   const folder = makeGroup(join(parent, newName()), {});
@@ -63,8 +63,8 @@ async function joinVersion1(parent: string): Promise<void> {
 }
 
 /**
- * In version 2, the groups of sessions are created beside the one of this process, in their parent, such as the systemd unit (DelegateSubgroup=).
- * The root has no parent, so a process in it moves into a new group.
+ * In version 2, the groups of sessions are created beside the group of this process, in the same parent, such as the systemd unit
+ * (DelegateSubgroup=). The root group has no parent, so a process in it moves into a new group.
  */
 async function joinVersion2(): Promise<void> {
   const [own, parent] = prepareParents("cgroup2", "");
@@ -78,12 +78,12 @@ async function joinVersion2(): Promise<void> {
 async function moveInto(parent: string): Promise<void> {
   const own = makeGroup(join(parent, newName()), {});
   setCpuWeight(own, cpuWeights.service);
-  // The kernel takes 7 to 20 ms, in which another thread waits for it.
+  // The kernel takes 7 to 20 ms. Another thread waits for it.
   await writeFile(join(own, "cgroup.procs"), String(process.pid));
   process.on("exit", () => remove(own, parent));
 }
 
-/** Removes a group, after moving this process from it into another one if given. */
+/** Removes a group. If a new group is given, this process first moves into it. */
 function remove(folder: string, newGroup?: string): void {
   try {
     if (newGroup !== undefined) writeFileSync(join(newGroup, "cgroup.procs"), String(process.pid));
@@ -113,7 +113,7 @@ export function canGroupSessions(): boolean {
 /** Where the groups for the CPU time of sessions are created in version 1; null if that isn't possible. */
 export const cpuFolder = (): string | null => sessionsGroup?.folder ?? prepareParents("cgroup", "cpu")[0] ?? null;
 
-/** Gives the common group of sessions as much CPU time as one more program of this machine has. Returns a function that ends that. */
+/** Gives the common group of sessions as much CPU time as one more program of this machine gets. Returns a function that undoes this. */
 export function beginSession(): () => void {
   addSessions(1);
   return () => addSessions(-1);

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { readText } from "./kernel-files.ts";
 
 /**
- * A group of another namespace counts as left behind only if it is older: it is empty for a moment after it was created. Folders are
+ * A group of another namespace counts as left behind only if it is older than this, because every new group is empty for a moment. Folders are
  * searched for such groups no more often than this.
  */
 const minAgeMs = 60_000;
@@ -11,12 +11,15 @@ const minAgeMs = 60_000;
 /** A name by which a later process knows whose group it is. */
 export const newName = () => `evald-${process.pid}-${crypto.randomUUID().slice(0, 8)}-${pidNamespace()}`;
 
-/** The lines of /proc/mounts: device, mount point, type, options. Read once: that waits for every sandbox that is just mounting its own. */
+/**
+ * The lines of /proc/mounts: device, mount point, type, options. They are read only once, because reading waits for every sandbox that is mounting
+ * its file systems.
+ */
 let mounts: string[][] | undefined;
 
 /**
- * The folders in which groups can be created: the one of this process in a controller's hierarchy and, for version 2, its parent, because
- * groups with children may not contain processes. Removes groups that were left behind there.
+ * The folders in which groups can be created: the group of this process in a controller's hierarchy and, for version 2, its parent, because groups
+ * with children can't contain processes. Removes groups that were left behind there.
  */
 export function prepareParents(type: "cgroup" | "cgroup2", controller: string): string[] {
   mounts ??= readText("/proc/mounts")
@@ -40,7 +43,7 @@ export function prepareParents(type: "cgroup" | "cgroup2", controller: string): 
   return folders;
 }
 
-/** Process IDs mean something in their own namespace only. */
+/** A process ID is only valid in its own namespace. */
 const pidNamespace = () => /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? "0";
 
 /** When each folder was last searched, in ms of this process. */
@@ -69,7 +72,7 @@ function removeLeftovers(folder: string): void {
   }
 }
 
-/** The groups in a group and those in them, the innermost first. */
+/** All groups inside a group, the innermost first. */
 export function groupsBelow(folder: string): string[] {
   if (!existsSync(folder)) return [];
   const names = readdirSync(folder, { withFileTypes: true }).filter((each) => each.isDirectory());
@@ -89,7 +92,7 @@ export function killGroup(folder: string): void {
   }
 }
 
-/** Creates a group and writes its settings. Those whose names end in `?` may be missing on the machine. */
+/** Creates a group and writes its settings. Settings whose names end in `?` may be missing on the machine. */
 export function makeGroup(folder: string, bounds: Record<string, number>): string {
   mkdirSync(folder);
   try {

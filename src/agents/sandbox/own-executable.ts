@@ -5,8 +5,8 @@ const selfPath = "/proc/self/exe";
 let copy: string | null = null;
 
 /**
- * The path of the file that this process runs. If the file was replaced or removed meanwhile, as by an upgrade, the path of a copy in the
- * temporary folder: another version can't take part in a run, and a removed file can't be mounted.
+ * The path of the file that this process runs. If the file was replaced or removed in the meantime, for example by an upgrade, it is the path of a
+ * copy in the temporary folder. Another version can't take part in a run, and a removed file can't be mounted.
  */
 export function ownExecutable(): string {
   if (isRunning(process.execPath)) return realpathSync(process.execPath);
@@ -14,7 +14,7 @@ export function ownExecutable(): string {
     const { folder } = createTemporaryFolder("program");
     copy = `${folder}/evald`;
     copyFileSync(selfPath, copy);
-    // The next start of the service removes what a killed process leaves.
+    // If a process is killed, the next start of the service removes its copy.
     process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
   }
   return copy;

@@ -20,7 +20,7 @@ type PreparationOptions = {
   skillsArchive: Uint8Array | null;
   /** Path in the workspace from which the agent reads skills. */
   skillsFolder: string;
-  /** Name of a file to which AGENTS.md is copied, for agents that read another one. */
+  /** Name of a file to which AGENTS.md is copied, for agents that read a file with another name. */
   contextFile: string;
   /** Network access of Git and the setup command. */
   proxy: SandboxProxy | null;
@@ -102,7 +102,7 @@ export async function prepareWorkspace(options: PreparationOptions): Promise<Pre
   };
 }
 
-/** Why a command failed that exited by itself; null: it succeeded. */
+/** Why a command failed, if it exited by itself; null: it succeeded. */
 function describeExit({ exitCode, stderr, stdout }: CommandEnd): string | null {
   if (exitCode === 0) return null;
   const lastLine = (stderr || stdout).trim().split("\n").at(-1)?.slice(0, 300) ?? "";

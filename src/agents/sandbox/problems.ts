@@ -18,22 +18,22 @@ const sandboxProblemCodes = [
 ] as const;
 export type SandboxProblemCode = (typeof sandboxProblemCodes)[number];
 
-/** `line`: what bubblewrap, or a program that it starts, said first; empty: nothing. */
+/** `line`: the first line that bubblewrap, or a program that it starts, printed; empty: it printed nothing. */
 export type SandboxProblem = { code: SandboxProblemCode; line: string };
 
-/** The open files that each sandbox allows, and so the limit that the service needs. */
+/** The number of open files that each sandbox allows. The service needs this limit, too. */
 export const openFilesInSandbox = 8192;
 
-/** What a kernel and a container say about this process. */
+/** Facts about this process from its kernel and its container. */
 type Machine = {
   platform: NodeJS.Platform;
   /** Whether system calls are filtered (seccomp). */
   isFiltered: boolean;
   /** The AppArmor profile; empty: none. */
   profile: string;
-  /** Whether the root directory is one that `chroot` set. */
+  /** Whether the root directory was set by `chroot`. */
   isChroot: boolean;
-  /** Whether AppArmor allows user namespaces only to programs with a profile for them, as on Ubuntu. */
+  /** Whether AppArmor allows user namespaces only to programs with a profile that allows them, as on Ubuntu. */
   needsProfile: boolean;
   /** Whether user namespaces are turned off for ordinary users. */
   isUsernsDisabled: boolean;
@@ -74,7 +74,7 @@ function codeOf(output: string, machine: Machine): SandboxProblemCode {
   if (!/namespace|uid map|gid map|mount|slave|pivot|not permitted|denied/i.test(output)) return "unknown";
   if (machine.isChroot) return "chroot";
   if (machine.isUsernsDisabled) return "userns_disabled";
-  // A filter of system calls gives "not permitted", AppArmor "denied".
+  // A system call filter causes "not permitted", and AppArmor causes "denied".
   if (machine.profile !== "" && /denied/i.test(output)) return "apparmor_container";
   if (machine.isFiltered) return "seccomp";
   if (machine.needsProfile) return "apparmor_userns";
@@ -89,7 +89,7 @@ const packageCommands = {
   "/usr/bin/zypper": "zypper install",
 };
 
-/** What to do about a missing program, with the command of this machine's package manager, if it has one of those above. */
+/** What to do about a missing program. If this machine has one of the package managers above, it includes the command. */
 export function toInstall(name: string): string {
   const [, command] = Object.entries(packageCommands).find(([path]) => existsSync(path)) ?? [];
   return command === undefined ? `install ${name}` : `install ${name} (${command} ${name})`;

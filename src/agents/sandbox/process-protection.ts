@@ -4,11 +4,11 @@ import { dlopen } from "bun:ffi";
 const prSetDumpable = 4;
 
 /**
- * Keeps other processes of this user from reading the memory and the environment of this one, and from tracing it. Programs that it starts don't
- * inherit this. Afterwards, its own files in /proc can't be opened for writing either. Throws if the kernel refuses.
+ * Keeps other processes of this user from reading the memory and the environment of this process, and from tracing it. Programs that it starts don't
+ * inherit this protection. Afterwards, this process can't open its own files in /proc for writing either. Throws if the kernel refuses.
  */
 export function protectProcess(): void {
-  // The loader of musl takes this name for its own C library as well.
+  // musl's loader also accepts this name for its own C library.
   const { symbols, close } = dlopen("libc.so.6", {
     prctl: { args: ["i32", "u64", "u64", "u64", "u64"], returns: "i32" },
   });

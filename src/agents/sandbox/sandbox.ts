@@ -46,7 +46,7 @@ export type SandboxProxy = {
 /** What to run in a sandbox, and what it sees of the machine. */
 export type SandboxRun = {
   argv: string[];
-  /** The only writable folder; /workspace inside. Without it, a folder in memory. */
+  /** The only writable folder, which is /workspace inside. Default: a folder in memory. */
   workspace?: Workspace;
   /**
    * Added to a few that programs need. HOME is /home/agent, in memory, unless set. Nothing is inherited from the
@@ -67,8 +67,8 @@ export type SandboxRun = {
 };
 
 /**
- * `hasRun`: whether the command ran to its end, so that the exit code is its own and not bubblewrap's. `wasDiskFull`: whether the machine's disk
- * had no room for its workspace.
+ * How a sandbox ended. `hasRun`: whether the command ran to its end. If it did, the exit code is the command's own and not bubblewrap's.
+ * `wasDiskFull`: whether the machine's disk had no room for the workspace.
  */
 type SandboxEnd = { exitCode: number; limit: LimitHit | null; hasRun: boolean; wasDiskFull: boolean };
 
@@ -82,9 +82,9 @@ export type SandboxProcess = {
   signal(name: NodeJS.Signals): void;
   /** Kills everything inside immediately. */
   kill(): void;
-  /** Resolves when the command has exited. What it started may take milliseconds more to be gone. */
+  /** Resolves when the command has exited. Processes that it started may be gone only some milliseconds later. */
   exited: Promise<SandboxEnd>;
-  /** Resolves when nothing of it is left. */
+  /** Resolves when no process of it is left. */
   ended: Promise<SandboxEnd>;
   /** Mechanism that limits memory and processes. */
   boundBy: "a control group" | "rlimits";
@@ -96,7 +96,7 @@ const defaultLimits: SandboxLimits = {
   workspaceBytes: 1024 ** 3,
 };
 
-/** Detects it by running bubblewrap. */
+/** Detects the sandbox by running bubblewrap. */
 export async function detectSandbox(): Promise<Sandbox> {
   if (process.platform !== "linux") return without({ code: "not_linux", line: "" });
   const bwrap = Bun.which("bwrap");
@@ -115,10 +115,9 @@ const without = (problem: SandboxProblem): Sandbox => ({
 });
 
 /**
- * Starts a command in its own namespaces, as uid 1000 without capabilities. It sees /usr, a few files of /etc and one
- * writable folder. Its only network access are the two sockets. Read and write files in the workspace with such
- * commands too, because its contents are untrusted. Chromium needs --no-sandbox, because there are no user namespaces
- * inside.
+ * Starts a command in its own namespaces, as uid 1000 without capabilities. It sees /usr, a few files of /etc and one writable folder. The two
+ * sockets are its only network access. Use such commands to read and write files in the workspace too, because its contents are untrusted. Chromium
+ * needs --no-sandbox, because there are no user namespaces inside.
  */
 export function runSandboxed(run: SandboxRun): SandboxProcess {
   const bwrap = Bun.which("bwrap");
@@ -175,7 +174,7 @@ export function runSandboxed(run: SandboxRun): SandboxProcess {
     stdout: child.stdout,
     stderr: child.stderr,
     pid: child.pid,
-    // That many processes of bubblewrap are above the command.
+    // This many processes of bubblewrap are above the command.
     signal: (name) => signalBelow(child.pid, asRoot ? 4 : 2, name),
     kill,
     exited,
@@ -193,7 +192,10 @@ type OptionContext = {
   limits: SandboxLimits;
 };
 
-/** The options of bubblewrap, and what it gets open for them. They are passed through pipes, because every user on the machine can read command lines. */
+/**
+ * The options of bubblewrap, and the files that it gets open for them. The options are passed through pipes, because every user on the machine can
+ * read command lines.
+ */
 function toOptions(
   { env, sockets }: SandboxRun,
   { asRoot, binds, ports, program, status, limits }: OptionContext,
@@ -221,7 +223,7 @@ function toOptions(
   return { inherited, options };
 }
 
-/** Adds what a process gets open. Returns the number of its descriptor there. */
+/** Adds a file to those that a process gets open. Returns the number of its descriptor in that process. */
 const inherit = (inherited: Inherited[], source: Inherited): string =>
   String(inherited.push(source) - 1 + firstDescriptor);
 
@@ -241,12 +243,12 @@ function bindsOf({ binds = [], sockets, workspace }: SandboxRun, program: Progra
 const joinGroups =
   'while [ "$1" != -- ]; do echo $$ >"$1" || exit 126; shift; done; shift; echo 1000 >/proc/self/oom_score_adj; exec "$@"';
 
-/** What a process gets open: the content of a pipe, or a file descriptor of this process. */
+/** A file that a process gets open: a pipe with this content, or this file descriptor of the current process. */
 type Inherited = string | Uint8Array | number;
 /** After stdin, stdout and stderr. */
 const firstDescriptor = 3;
 
-/** Starts a command with open files, in this order from `firstDescriptor` on. If that fails, closes those of this process. */
+/** Starts a command with open files, whose descriptors start at `firstDescriptor`. If that fails, closes the descriptors of this process. */
 function spawnWith(inherited: Inherited[], command: string[]) {
   const child = Bun.spawn(command, {
     env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" },
@@ -266,13 +268,13 @@ function spawnWith(inherited: Inherited[], command: string[]) {
     for (const source of inherited) if (typeof source === "number") closeSync(source);
     throw error;
   } finally {
-    // Only now are the options applied.
+    // The options are applied only now.
     for (const { descriptor } of pipes) closeSync(descriptor);
   }
   return child;
 }
 
-/** A mounted workspace needs no limit for single files. */
+/** The limits of a process. A mounted workspace needs no limit for single files. */
 const rlimits = ({ processes, workspaceBytes }: SandboxLimits, isMounted: boolean) => [
   ...["prlimit", `--nproc=${processes}`, `--fsize=${isMounted ? "unlimited" : workspaceBytes}`],
   ...[`--nofile=${openFilesInSandbox}`, "--core=0", "--"],
@@ -295,7 +297,7 @@ function portsOf({ gateway, egress }: NonNullable<SandboxRun["sockets"]> = {}): 
   return [...ports, { port: bridgePorts.egress, ...proxy }, ...routes.map((route) => ({ ...route, ...proxy }))];
 }
 
-/** Programs inside cannot listen on a port below 1024, and the bridge has ports of its own. */
+/** Whether programs inside can use a port. They can't listen on a port below 1024, and the bridge has ports of its own. */
 const isUsablePort = ({ port }: { port: number }) => port >= 1024 && !Object.values(bridgePorts).includes(port);
 
 /** This executable: one file if it is compiled; from source, Bun and the sources. */
@@ -318,7 +320,10 @@ export const compiledProgram = (path: string): Program => ({
   argv: ["/run/evald/evald"],
 });
 
-/** Writes everything to a pipe; throws if it doesn't fit. A sandbox that ended before it read the pipe says why by itself. */
+/**
+ * Writes everything to a pipe. Throws if it doesn't fit. If the sandbox ended before it read the pipe, it doesn't throw, because the sandbox reports
+ * the reason itself.
+ */
 function writeAll(pipe: number, content: string | Uint8Array): void {
   let left: Uint8Array = Buffer.from(content);
   try {

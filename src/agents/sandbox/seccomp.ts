@@ -3,7 +3,7 @@ const EPERM = 1;
 const ENOSYS = 38;
 const EAFNOSUPPORT = 97;
 
-/** What a filter calls each machine, and its number of `socket`. */
+/** The number by which a filter knows each machine type, and the number of its call `socket`. */
 const machines = {
   x64: { audit: 0xc000003e, socket: 41 },
   arm64: { audit: 0xc00000b7, socket: 198 },
@@ -32,7 +32,7 @@ const deniedCalls = {
 
 /** io_uring_setup, io_uring_enter and io_uring_register have the same numbers on every machine. */
 const ioUring = [425, 426, 427];
-/** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. Others reach the host or its kernel past the network namespace, such as AF_VSOCK. */
+/** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. Other families, such as AF_VSOCK, reach the host or its kernel past the network namespace. */
 const families = [1, 2, 10, 16];
 
 // Instructions of classic BPF and return values of seccomp, from linux/bpf_common.h and linux/seccomp.h.
@@ -42,14 +42,15 @@ const JUMP_AT_LEAST = 0x35;
 const RETURN = 0x06;
 const ALLOW = 0x7fff0000;
 const errno = (code: number) => 0x00050000 | code;
-/** The x32 calls of x64 have other numbers than its own. */
+/** The x32 calls of x64 have numbers from here on. */
 const firstX32Call = 0x40000000;
 /** Offsets in `struct seccomp_data`. */
 const offsets = { call: 0, machine: 4, firstArgument: 16 };
 
 /**
- * A seccomp filter as bubblewrap reads it. It denies the keyrings of the kernel, which sandboxes share, io_uring, socket families other
- * than those of the sandbox's own network, calls of other machine types, and a few that only administrators need. Null on an unknown machine.
+ * A seccomp filter in the format of bubblewrap. It denies the keyrings of the kernel, which sandboxes share. It also denies io_uring, socket families
+ * that the sandbox's own network doesn't use, calls of other machine types, and a few calls that only administrators need. Null on an unknown
+ * machine.
  */
 export function seccompFilter(architecture: NodeJS.Architecture = process.arch): Uint8Array<ArrayBuffer> | null {
   if (architecture !== "x64" && architecture !== "arm64") return null;

@@ -8,8 +8,8 @@ const maxMib = 10;
 const maxHeadBytes = 16 * 1024;
 
 /**
- * Copies skills to where the agent reads them, `$2` in the workspace, and prints a line for each: name, digest, and the start of its SKILL.md
- * in base64. They are in the folder `$1` of the workspace or, if that is empty, in an archive on stdin.
+ * Copies skills to the folder `$2` of the workspace, from which the agent reads them. For each skill, prints a line with its name, its digest, and
+ * the start of its SKILL.md in base64. The skills come from the folder `$1` of the workspace or, if `$1` is empty, from an archive on stdin.
  */
 const script = `set -eu
 fail() { echo "$1" >&2; exit 1; }
@@ -59,7 +59,7 @@ export const readSkills = (output: string): Skill[] =>
 const minOpeningChars = 20;
 const maxOpeningChars = 300;
 
-/** The first line of the instructions that is long enough to be recognized. */
+/** The first line of the instructions that is long enough to recognize them. */
 function openingIn(text: string): { opening?: string } {
   const lines = text.replace(/^---\r?\n.*?\r?\n---/s, "").split("\n");
   const line = lines.map((each) => each.trim()).find(({ length }) => length >= minOpeningChars);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 const maxBytes = 4096;
 
-/** Opens a file without a name, to which bubblewrap reports the exit code of a command (`--json-status-fd`). */
+/** Opens a file that no folder lists. bubblewrap reports the exit code of a command to it (`--json-status-fd`). */
 export function openStatusFile(): number {
   const folder = mkdtempSync(join(tmpdir(), "evald-status-"));
   const path = join(folder, "status");
@@ -13,14 +13,14 @@ export function openStatusFile(): number {
     unlinkSync(path);
     return file;
   } finally {
-    // Unlike a recursive removal, this needs no descriptor, so nothing is left if there are none.
+    // Unlike a recursive removal, this needs no descriptor, so it works even if none are left.
     rmdirSync(folder);
   }
 }
 
 /**
- * Whether the command of a sandbox is known to have run to its end, so that the exit code is its own and not bubblewrap's. Closes the file. Doesn't
- * throw: a disk that can't be read is a fault of the machine, too.
+ * Whether the command of a sandbox is known to have run to its end. If it did, the exit code is the command's own and not bubblewrap's. Closes the
+ * file. Doesn't throw, because a disk that can't be read is also a fault of the machine.
  */
 export function closeStatusFile(file: number): boolean {
   const bytes = Buffer.alloc(maxBytes);

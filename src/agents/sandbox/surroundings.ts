@@ -6,21 +6,21 @@ import nodeScript from "./node-routes.cjs" with { type: "text" };
 export const systemCertificates = "/etc/ssl/certs/ca-certificates.crt";
 const ownCertificates = "/run/evald/ca-certificates.crt";
 
-/** Programs with a list of their own read one of these. */
+/** Programs that have their own list of authorities read one of these variables. */
 const certificateVariables =
   "SSL_CERT_FILE NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE PIP_CERT CURL_CA_BUNDLE GIT_SSL_CAINFO CARGO_HTTP_CAINFO AWS_CA_BUNDLE DENO_CERT CODEX_CA_CERTIFICATE".split(
     " ",
   );
 
 /**
- * Where host names lead: a public address, because programs refuse to fetch from private ones. Nothing can be sent to it, for the sandbox
- * has no route.
+ * The address to which host names lead. It is public, because programs refuse to fetch from private addresses. Nothing can be sent to it, because the
+ * sandbox has no route.
  */
 const proxiedAddress = "93.184.215.14";
 
 const isLocal = (name: string) => /(^|\.)localhost$/.test(name);
 
-/** The files that differ from the machine's, by path. `hosts`: names that resolve besides localhost. */
+/** The files that differ from the machine's files, by path. `hosts`: names besides localhost that can be looked up. */
 export function generatedFiles(hosts: string[] = []): Record<string, string> {
   const lines = hosts
     .filter((name) => name !== "localhost")
@@ -35,7 +35,9 @@ export function generatedFiles(hosts: string[] = []): Record<string, string> {
   };
 }
 
-/** Mounts the files of trusted authorities: at a path of their own, and over the machine's for programs that read no variable. */
+/**
+ * Mounts the files of trusted authorities at separate paths. Also mounts them over the machine's files, for programs that don't read the variables.
+ */
 export function trustBinds(certificates?: { pem: string; java: string }): { from: string; to: string }[] {
   if (!certificates) return [];
   const { pem, java } = certificates;
@@ -55,7 +57,7 @@ function javaKeyStores(): string[] {
   return [...new Set(stores.map((path) => realpathSync(path)))];
 }
 
-/** The variables of every program. `hasOwnCertificates`: whether the sandbox has a list of trusted authorities of its own. */
+/** The variables of every program. `hasOwnCertificates`: whether the sandbox has its own list of trusted authorities. */
 export function commonVariables(hasOwnCertificates: boolean): Record<string, string> {
   const trusted = hasOwnCertificates ? ownCertificates : systemCertificates;
   return {

@@ -28,8 +28,8 @@ type WorkspaceFinding = { problem: string | null; exitCode: number; output: stri
 export type WorkspaceChecker = Awaited<ReturnType<typeof openWorkspaceChecker>>;
 
 /**
- * Runs checks in new sandboxes over the workspace of a run: each command gets its own. With `isolated`, they work on a copy, so that
- * nothing they write reaches the agent. Call it before the agent starts then: the copy is made outside of a sandbox, and what an agent leaves may be hostile.
+ * Runs checks on the workspace of a run, each in a new sandbox. With `isolated`, they work on a copy, so that nothing they write reaches the agent.
+ * In this case, call it before the agent starts: the copy is made outside of a sandbox, and files that an agent left may be hostile.
  */
 export async function openWorkspaceChecker(
   sandbox: Pick<SandboxResources, "workspace" | "folder">,
@@ -80,7 +80,7 @@ export async function openWorkspaceChecker(
   };
 }
 
-/** A symbolic link must not pass off a file of the system as one of the workspace. */
+/** Reads a file of the workspace. A symbolic link must not make a file of the system look like one of the workspace. */
 const readScript = `real=$(realpath -e -- "$1" 2>/dev/null) && [ -f "$real" ] || { echo "the file does not exist" >&2; exit 1; }
 case $real in /workspace/*) ;; *) echo "the file is a link to a path outside the workspace" >&2; exit 1;; esac
 head -c ${maxFileBytes} -- "$real"`;

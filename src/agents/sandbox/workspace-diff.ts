@@ -5,16 +5,19 @@ import { type CommandEnd, runCommand, stopReason } from "./command.ts";
 const seconds = 20;
 /** Longer diffs are cut. */
 const maxBytes = 256 * 1024;
-/** Directories of tools: what is in them is not the agent's own work. */
+/** Directories of tools. Their files are not the agent's own work. */
 const skipped = [".git", ".home", "node_modules", ".venv", "venv", "__pycache__", "target", ".cache"];
 
 /** The changes of an agent to its workspace as a unified diff; `isCut` if it was longer. */
 type WorkspaceDiff = { files: number; text: string; isCut: boolean };
 
-/** A comparison that can begin: its sandbox takes ten times as long to open. One of `compare` and `cancel` is to be called. */
+/**
+ * A comparison that is ready to begin. It is opened in advance, because opening its sandbox takes ten times as long as comparing. Call either
+ * `compare` or `cancel`.
+ */
 export type OpenDiff = { compare(): Promise<WorkspaceDiff | { problem: string }>; cancel(): void };
 
-/** Opens a sandbox in which a workspace is compared with its baseline: names and links in a workspace may be hostile. */
+/** Opens the sandbox in which a workspace is compared with its baseline, because names and links in a workspace may be hostile. */
 export function openDiff(workspace: Workspace, baseline: string, limits: TaskLimits, signal: AbortSignal): OpenDiff {
   const exclude = skipped.map((name) => `--exclude=${name}`);
   const input = Promise.withResolvers<string>();
@@ -31,7 +34,7 @@ export function openDiff(workspace: Workspace, baseline: string, limits: TaskLim
     returnsEarly: true,
     signal,
   });
-  // Whoever compares learns of an error.
+  // The caller of `compare` gets the error.
   ended.catch(() => {});
   return {
     async compare() {
@@ -46,7 +49,7 @@ function toWorkspaceDiff(end: CommandEnd): WorkspaceDiff | { problem: string } {
   const problem = stopReason(end, seconds) ?? (end.exitCode > 1 ? end.stderr.trim().slice(-300) : null);
   if (problem !== null) return { problem };
   const lines = end.stdout.split("\n");
-  // The command line above each file; its paths follow below. Symbolic links and binary files have one line of their own.
+  // The command line above each file. The paths of the file follow below it. For symbolic links and binary files, diff prints a single line.
   const isCommand = (line: string) => line.startsWith("diff -ruN ");
   const files = lines.filter((line) => isCommand(line) || /^(Binary files|Symbolic links|File) /.test(line)).length;
   const bytes = Buffer.from(lines.filter((line) => !isCommand(line)).join("\n"));

@@ -19,17 +19,17 @@ export const workspacesIn = (dataDir: string): string => join(dataDir, "workspac
 /** The path of a workspace for processes that are not in its namespace, such as this one. */
 export const pathOf = ({ path, holder }: Workspace): string => (holder === null ? path : `/proc/${holder}/root${path}`);
 
-/** The command that runs another one where the workspace is mounted at its path. */
+/** The command that runs another command where the workspace is mounted at its path. */
 export function enterCommand({ holder }: Workspace): string[] {
   if (holder === null) return [];
-  // An ordinary user gets the right to enter from the user namespace, which is the holder's too.
+  // An ordinary user gets the right to enter from the holder's user namespace, which the command enters first.
   const namespaces = process.getuid?.() === 0 ? ["--mount"] : ["--user", "--preserve-credentials", "--mount"];
   return ["nsenter", "--target", String(holder), ...namespaces, "--"];
 }
 
 /**
- * Mounts a file system of at most this many bytes at a folder, in memory and in a mount namespace of its own. A process holds it until it is
- * disposed, or this process ends. Where that isn't possible, it stays the folder on disk, and `problem` says why.
+ * Mounts a file system of at most this many bytes at a folder, in memory and in a separate mount namespace. A process holds it until it is disposed
+ * or this process ends. If that isn't possible, the workspace is the folder on disk, and `problem` says why.
  */
 export async function openWorkspace(folder: string, bytes: number): Promise<OpenWorkspace> {
   const path = realpathSync(folder);
@@ -50,7 +50,7 @@ export async function openWorkspace(folder: string, bytes: number): Promise<Open
   const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
   const userOptions = uid === 0 ? [] : ["--unshare-user", "--uid", `${uid}`, "--gid", `${gid}`];
   const mountOptions = ["--dev-bind", "/", "/", "--size", `${bytes}`, "--perms", "0700", "--tmpfs", path];
-  // Ends when this process does, because its input is closed then.
+  // It ends when this process ends, because its input is closed then.
   const holderCommand = ["sh", "-c", "echo $$; exec cat >/dev/null"];
   const child = Bun.spawn([bwrap, ...userOptions, ...mountOptions, "--die-with-parent", "--", ...holderCommand], {
     cwd: "/",
@@ -97,7 +97,7 @@ export async function testWorkspace(bytes: number): Promise<string | null> {
   }
 }
 
-/** A run's context with its workspace mounted, until it is disposed. `sandbox`: its means for commands; null: none. */
+/** A run's context with its workspace mounted, until it is disposed. `sandbox`: the run's sandbox for commands; null: it has none. */
 type MountedWorkspace = AsyncDisposable & { context: AgentContext; sandbox: SandboxResources | null };
 
 /** Mounts the workspace of a run in memory, until the result is disposed. Without a sandbox, nothing is mounted. */
@@ -114,20 +114,20 @@ export async function mountWorkspace({ limits }: Task, context: AgentContext): P
   };
 }
 
-/** Bytes in use, the number of files, and whether no more bytes fit. Only of a mounted workspace; nothing once it is closed. */
+/** Bytes in use, the number of files, and whether no more bytes fit. Only for a mounted workspace. All zero after the workspace was closed. */
 export function usageOf(workspace: Workspace): { bytes: number; files: number; isFull: boolean } {
   try {
     const { blocks, bavail, bsize, files, ffree } = statfsSync(pathOf(workspace));
     return { bytes: (blocks - bavail) * bsize, files: files - ffree, isFull: bavail === 0 };
   } catch {
-    // A cancelled run closes it before its last process has exited.
+    // A cancelled run closes its workspace before its last process has exited.
     return { bytes: 0, files: 0, isFull: false };
   }
 }
 
 /**
- * Copies a workspace with its owners and modes: sandboxes of a service that runs as root belong to another user. Do it before an agent
- * starts: the copy is made outside of a sandbox, and what an agent leaves may be hostile. Throws an AgentFailure.
+ * Copies a workspace with its owners and modes, because the sandboxes of a service that runs as root belong to another user. Do it before an agent
+ * starts: the copy is made outside of a sandbox, and files that an agent left may be hostile. Throws an AgentFailure.
  */
 export async function copyWorkspace(workspace: Workspace, to: string): Promise<void> {
   const copy = Bun.spawn(["cp", "-a", "--", `${pathOf(workspace)}/.`, to], { stdio: ["ignore", "ignore", "pipe"] });

@@ -1,4 +1,4 @@
-/** Hosts of static sites whose rules a folder can be served by. `plain` serves what any of them would find. */
+/** Hosts of static sites by whose rules a folder can be served. `plain` serves what any of them would find. */
 export const siteHosts = ["plain", "github", "netlify", "vercel", "cloudflare"] as const;
 export type SiteHost = (typeof siteHosts)[number];
 
@@ -11,13 +11,13 @@ const hostFiles: Record<string, SiteHost> = {
   CNAME: "github",
 };
 
-/** The host that the files of a site name, and by which file; `plain` if none does. `isFile`: for paths that begin with a slash. */
+/** The host that the files of a site name, and the file that names it. `plain` if no file does. `isFile`: gets paths that begin with a slash. */
 export function findHost(isFile: (path: string) => boolean): { host: SiteHost; file: string | null } {
   const file = Object.keys(hostFiles).find((name) => isFile(`/${name}`)) ?? null;
   return { host: file === null ? "plain" : hostFiles[file]!, file };
 }
 
-/** What a host answers a path with: a file, a redirect, or null if it finds nothing. */
+/** The answer of a host to a path: a file or a redirect; null if it finds nothing. */
 type PathAnswer = { file: string } | { redirect: string } | null;
 
 type HostRules = {
@@ -48,7 +48,7 @@ const serveAll = {
   index: "serve",
 } satisfies HostRules;
 
-/** How the hosts treat the forms of a path, as the comparison at https://github.com/slorber/trailing-slash-guide measured it in November 2024. */
+/** How the hosts treat the forms of a path, as measured in November 2024 by https://github.com/slorber/trailing-slash-guide. */
 const rules: Record<SiteHost, HostRules> = {
   plain: { ...serveAll, markdown: true },
   github: { ...serveAll, pageWithSlash: "missing" },
@@ -73,7 +73,7 @@ export const rulesOf = (host: SiteHost, hasCleanUrls: boolean): HostRules =>
 
 const markdownNames = [".md", ".mdx", "/index.md", "/index.mdx", "/README.md"];
 
-/** Finds what a host answers a decoded path with, before any redirect rules. `isFile`: for paths that begin with a slash. */
+/** Finds the answer of a host to a decoded path, before any redirect rules. `isFile`: gets paths that begin with a slash. */
 export function findPath(path: string, isFile: (path: string) => boolean, hostRules: HostRules): PathAnswer {
   const hasSlash = path.endsWith("/");
   const bare = path.replace(/\/+$/, "");

@@ -9,11 +9,11 @@ export type RedirectRule = {
   to: string;
   /** 200: another file is served at the same URL. */
   status: number;
-  /** Whether it applies even if a file has the path. Vercel looks for a file after its redirects, and before its rewrites. */
+  /** Whether it applies even if a file has this path. Vercel looks for a file after its redirects and before its rewrites. */
   isForced: boolean;
 };
 
-/** The rules of a site in order, and those that only its host can apply. `hasCleanUrls`: the URLs of its pages have no `.html`. */
+/** The rules of a site in order. `notApplied`: rules that only its host can apply. `hasCleanUrls`: the URLs of its pages have no `.html`. */
 export type Redirects = { rules: RedirectRule[]; notApplied: string[]; hasCleanUrls: boolean };
 
 type ParsedRule = {
@@ -25,7 +25,7 @@ type ParsedRule = {
   isConditional: boolean;
 };
 
-/** Reads the redirect rules that a host would find in a folder. Rules that can't be applied are named, never guessed. */
+/** Reads the redirect rules that a host would find in a folder. Rules that can't be applied are listed, and never guessed. */
 export async function readRedirects(folder: string, host: SiteHost): Promise<Redirects> {
   const redirects: Redirects = { rules: [], notApplied: [], hasCleanUrls: false };
   const add = (file: string, parsed: ParsedRule) => {
@@ -109,7 +109,7 @@ function readVercel(folder: string, redirects: Redirects, add: AddRule): void {
         to: rule.destination,
         status,
         isForced: status !== 200,
-        // Its sources can contain regular expressions in parentheses.
+        // The sources of its rules can contain regular expressions in parentheses.
         isConditional: rule.has !== undefined || rule.missing !== undefined || /[()]/.test(rule.source),
       });
     }
@@ -133,7 +133,10 @@ function toPattern(from: string): RegExp | null {
   }
 }
 
-/** The pattern of a segment, such as `old`, `:name`, `*` and `:name*`; null if it can't be read. What ends with * stands for all that follows. */
+/**
+ * The pattern of a segment, such as `old`, `:name`, `*` and `:name*`; null if it can't be read. A segment that ends with * matches everything that
+ * follows.
+ */
 function toSegmentPattern(segment: string, isLast: boolean): string | null {
   const name = /^:(\w+)\*?$/.exec(segment)?.[1];
   if (segment === "*" || (name !== undefined && segment.endsWith("*")))

@@ -3,7 +3,7 @@ import { httpUrl } from "../../schema.ts";
 /** Names below it never resolve (RFC 6761). */
 const siteDomain = ".site.invalid";
 
-/** The host name that a site has within its runs. Builds with different content have different names, as previews do. */
+/** The host name that a site has within its runs. Builds with different content have different names, like previews. */
 export const toSiteHostname = (digest: string): string => digest.slice(0, 12) + siteDomain;
 
 /** The digits of the digest in the URL of a site; null for any other URL. */

@@ -9,7 +9,7 @@ import type { TaskSite } from "../task.ts";
 import { findHost, findPath, rulesOf, type SiteHost } from "./host-rules.ts";
 import { type RedirectRule, readRedirects, targetOf } from "./redirects.ts";
 
-/** What the site answers a request with: a file of the folder, a redirect, or a text. */
+/** The answer of the site to a request: a file of the folder, a redirect, or a text. */
 type SiteAnswer = { status: number; file?: string; location?: string; text?: string };
 
 const contentTypes: Record<string, string> = {
@@ -46,7 +46,7 @@ export type Site = {
   notApplied: string[];
 };
 
-/** Reads how the host of a site would answer for it. `at`: the URL that it is published at. */
+/** Reads a site and how its host would answer for it. `at`: the URL that it is published at. */
 export async function readSite(folder: string, { at, host }: Omit<TaskSite, "archiveId" | "hostname">): Promise<Site> {
   const isFile = (path: string) => existsSync(join(folder, path));
   const rulesHost = host ?? findHost(isFile).host;
@@ -114,7 +114,7 @@ export type OpenSite = {
   close(): Promise<void>;
 };
 
-/** Rules that are named of those that only the host can apply. */
+/** Maximum number of rules to list that only the host can apply. */
 const maxNotApplied = 20;
 
 /** Unpacks a site and serves it on a unix socket, for one run. No port is opened. */
@@ -151,7 +151,10 @@ export async function openSite(data: Uint8Array, site: TaskSite): Promise<OpenSi
   }
 }
 
-/** Unpacks regular files only: through a link, a later file could be written elsewhere. Returns their number, and whether one of them is a built page. */
+/**
+ * Unpacks regular files only, because a link could redirect a later file to another place. Returns their number, and whether one of them is a built
+ * page.
+ */
 async function unpack(data: Uint8Array, folder: string): Promise<{ total: number; hasHtml: boolean }> {
   await mkdir(folder, { recursive: true });
   const contents = { total: 0, hasHtml: false };
