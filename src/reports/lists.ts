@@ -120,11 +120,7 @@ const selectSummaries = (ctx: Context, ids: SQLWrapper, sort: ReportSort): Repor
     }));
 
 /** The number of reports, from the counts that triggers maintain. */
-function countReports(
-  ctx: Context,
-  org: OrgId,
-  { promptId, status }: ReportFilter,
-): number {
+function countReports(ctx: Context, org: OrgId, { promptId, status }: ReportFilter): number {
   const where = and(
     eq(runCounts.orgId, org),
     promptId === undefined ? undefined : eq(runCounts.promptId, promptId.toLowerCase()),
