@@ -21,7 +21,7 @@ export const font = readFileSync(fontPath);
 
 const fontPathWithDigest = withDigest("inter.woff2", font);
 
-// Relative to the stylesheet, which has the same base path. The range is that of the file.
+// The URL is relative to the stylesheet, which has the same base path. The range lists the characters that the font file contains.
 const fontFace = `@font-face {
   font-family: "Inter Variable";
   font-weight: 100 900;

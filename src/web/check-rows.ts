@@ -1,11 +1,11 @@
 import type { DeclaredCheck } from "../prompts/check-schema.ts";
 import { assignments } from "./form-values.ts";
 
-/** The optional inputs of a success check. `value`: JSON, or a text without quotes. */
+/** The optional inputs of a success check. `value`: JSON, or text without quotes. */
 export const checkOptionColumns = ["method", "headers", "body", "pointer", "valueTest", "value", "env"] as const;
 
 /**
- * The inputs of a success check in the form of a prompt. `expected`: the status of a response or the exit code of a command. `invariant`: `yes`, or
+ * The inputs of a success check in the form of a prompt. `expected`: the status of a response, or the exit code of a command. `invariant`: `yes` or
  * empty.
  */
 export const checkColumns = [
@@ -48,7 +48,7 @@ function valueTestOf(json: DeclaredCheck["json"]): CheckRow["valueTest"] {
   return json.equals === undefined ? "exists" : "equals";
 }
 
-/** The success check of a row, not yet validated. */
+/** The success check in a row. It is not validated yet. */
 export function toCheck(row: CheckRow): object {
   const { kind, target, expected, contains, invariant, method, headers, body, env } = row;
   const json = toJsonExpectation(row);
@@ -67,18 +67,18 @@ export function toCheck(row: CheckRow): object {
   };
 }
 
-/** What a JSON response must contain; undefined: it isn't tested. An empty pointer names the whole response. */
+/** What a JSON response must contain; undefined: the response isn't tested. An empty pointer means the whole response. */
 function toJsonExpectation({ pointer, valueTest, value }: CheckRow): object | undefined {
   if (pointer === "" && valueTest === "" && value === "") return undefined;
   return {
     pointer,
     ...(valueTest === "missing" && { exists: false }),
-    // A value is never dropped: without a test it means this one, and with another test, validation may reject it.
+    // A value is never dropped. Without a test, it means `equals`. With another test, validation may reject it.
     ...((valueTest === "equals" || value) && { equals: toValue(value) }),
   };
 }
 
-/** `Name: value` per line. A line without a colon has no value, which validation rejects. */
+/** Parses lines such as `Name: value`. A line without a colon has no value, and validation rejects it. */
 const toHeaders = (text: string) =>
   Object.fromEntries(
     text
@@ -90,7 +90,7 @@ const toHeaders = (text: string) =>
       }),
   );
 
-/** A text that is no JSON stands for itself. */
+/** Parses JSON. Text that isn't JSON is the value itself. */
 function toValue(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -99,9 +99,9 @@ function toValue(text: string): unknown {
   }
 }
 
-/** A text is written without quotes unless it would be read as something else. */
+/** Writes text without quotes, unless it would then be read as something else. */
 function toValueText(value: string | number | boolean | null): string {
-  // Rows are trimmed, and an empty value stands for none.
+  // Rows are trimmed, and an empty value means no value.
   const isKeptByRows = typeof value === "string" && value !== "" && value === value.trim();
   return isKeptByRows && toValue(value) === value ? value : JSON.stringify(value);
 }

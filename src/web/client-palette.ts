@@ -1,6 +1,6 @@
 /// <reference lib="dom" />
 
-/** Wait after a keystroke before the results are loaded. */
+/** Pause after a keystroke before the results are loaded. */
 const pauseMs = 120;
 
 const dialog = document.querySelector<HTMLDialogElement>("#palette");
@@ -28,7 +28,7 @@ async function load(): Promise<void> {
   const url = text === "" ? form.action : `${form.action}?${new URLSearchParams({ q: text })}`;
   const response = await window.fetch(url, { headers: { "hx-request": "true" } });
   const html = await response.text();
-  // A slow response must not replace the response to a later input.
+  // A slow response must not replace the response to a newer input.
   if (thisRequest !== lastRequest) return;
   list.innerHTML = html;
   for (const each of list.querySelectorAll("ul, li")) each.setAttribute("role", "presentation");

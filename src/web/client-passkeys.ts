@@ -1,6 +1,6 @@
 /// <reference lib="dom" />
 
-// A form with data-passkey: before it is sent, the browser creates a passkey or asks for one, by the options of the server.
+// Handles forms with data-passkey. Before such a form is sent, the browser creates or requests a passkey, with the options of the server.
 document.addEventListener("submit", async (event) => {
   const { target: form } = event;
   if (!(form instanceof HTMLFormElement) || form.dataset.passkey === undefined || event.defaultPrevented) return;

@@ -4,7 +4,7 @@ import "htmx.org/dist/ext/hx-sse.min.js";
 import { openPalette } from "./client-palette.ts";
 import "./client-passkeys.ts";
 
-/** Keyboard shortcuts such as "g p", from the links with data-key. */
+/** Keyboard shortcuts such as "g p". They come from the links with data-key. */
 const goKeys = new Map([...document.querySelectorAll<HTMLAnchorElement>("a[data-key]")].map((a) => [a.dataset.key, a]));
 
 document.documentElement.classList.add("live");
@@ -30,7 +30,7 @@ document.addEventListener("keydown", (event) => {
   } else if (event.key === "?") document.querySelector<HTMLDialogElement>("#keys")?.showModal();
 });
 
-// For a form that is much too large, the server returns no page.
+// Checks the size of files in the browser, because the server returns no page for a form that is much too large.
 document.addEventListener("change", ({ target: input }) => {
   if (!(input instanceof HTMLInputElement) || !input.dataset.maxMib) return;
   const isLarge = [...(input.files ?? [])].some(({ size }) => size > Number(input.dataset.maxMib) * 1024 ** 2);
@@ -38,7 +38,10 @@ document.addEventListener("change", ({ target: input }) => {
   input.reportValidity();
 });
 
-/** Text to copy: `data-copy` itself, the element it selects or, if it is empty, the one before, or the response of the URL in `data-copy-from`. */
+/**
+ * The text to copy. It is `data-copy` itself, or the element that `data-copy` selects. If `data-copy` is empty, it is the previous element. With
+ * `data-copy-from`, it is the response of that URL.
+ */
 async function textOf({ dataset: { copy = "", copyFrom }, previousElementSibling }: HTMLElement): Promise<string> {
   if (copyFrom) return (await window.fetch(copyFrom)).text();
   if (copy === "") return previousElementSibling?.textContent ?? "";
@@ -57,7 +60,7 @@ document.addEventListener("click", async (event) => {
   }, 1500);
 });
 
-// The color scheme changes immediately, without a reload, which would discard typed text.
+// Changes the color scheme immediately. A reload would discard typed text.
 document.addEventListener("submit", (event) => {
   const { target: form, submitter } = event;
   if (!(form instanceof HTMLFormElement && form.matches(".theme") && submitter instanceof HTMLButtonElement)) return;
@@ -70,7 +73,7 @@ document.addEventListener("submit", (event) => {
   for (const each of form.querySelectorAll("button")) each.setAttribute("aria-pressed", String(each === submitter));
 });
 
-// Shows a notice while a live page has lost its event stream, and reconnects.
+// Reconnects a live page that has lost its event stream, and shows a notice until then.
 const connectionNotice = Object.assign(document.createElement("p"), { id: "connection", className: "notice bad" });
 connectionNotice.setAttribute("role", "alert");
 const showConnectionLost = (source: Element, status?: number) => {
@@ -84,7 +87,7 @@ document.addEventListener("htmx:sse:error", ({ target, detail }: Event & { detai
   if (target instanceof Element) showConnectionLost(target, detail?.status);
 });
 document.addEventListener("htmx:sse:after:connection", () => connectionNotice.remove());
-// htmx does not retry a stream that never opened.
+// htmx does not retry a stream that has never opened.
 document.addEventListener("htmx:error", ({ target: source }) => {
   const path = source instanceof Element ? source.getAttribute("hx-sse:connect") : null;
   if (!(source instanceof Element && path)) return;
@@ -92,9 +95,9 @@ document.addEventListener("htmx:error", ({ target: source }) => {
   setTimeout(() => htmx.ajax("GET", path, { source }), 3000);
 });
 
-// The server does not see the fragment: an event that is not on this page is loaded by its number.
+// The server does not see the fragment of the URL. So if it names an event that is not on this page, the event is loaded by its number.
 const sessionPath = document.querySelector<HTMLElement>("[data-session]")?.dataset.session;
-/** Number of events before it that are loaded too. */
+/** The number of events before it that are loaded as well. */
 const eventsBefore = 3;
 const loadLinkedEvent = () => {
   const [, seq] = /^#e(\d{1,9})$/.exec(location.hash) ?? [];
@@ -127,7 +130,7 @@ if (timeline) new MutationObserver(showNewest).observe(timeline, { childList: tr
 follow?.addEventListener("change", showNewest);
 showNewest();
 
-// Hides the elements that the selector in `data-filters` matches unless they contain every typed word.
+// Filters the elements that the selector in `data-filters` matches. Elements that don't contain every typed word are hidden.
 document.addEventListener("input", ({ target }) => {
   if (!(target instanceof HTMLInputElement) || target.dataset.filters === undefined) return;
   const words = target.value.toLowerCase().split(/\s+/);
@@ -137,7 +140,7 @@ document.addEventListener("input", ({ target }) => {
   }
 });
 
-// Buttons over a list with checkboxes work for as many as `data-select` allows, such as 2-10.
+// Enables the buttons over a list with checkboxes only if the number of selected rows is in the range of `data-select`, such as 2-10.
 const updateSelectionButtons = () => {
   for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-select]")) {
     const [min = 0, max = 0] = (button.dataset.select ?? "").split("-").map(Number);
@@ -149,13 +152,13 @@ document.addEventListener("change", updateSelectionButtons);
 document.addEventListener("htmx:after:settle", updateSelectionButtons);
 updateSelectionButtons();
 
-// Empty fields of a filter stay out of the URL.
+// Leaves empty fields of a filter out of the URL.
 document.addEventListener("formdata", ({ target, formData }) => {
   if (!(target instanceof HTMLFormElement) || target.method !== "get") return;
   for (const [name, value] of [...formData]) if (value === "") formData.delete(name);
 });
 
-// Paper shows everything. Browsers that can't open the parts of a page by style do it here.
+// Opens everything for printing, in browsers that can't do that with CSS.
 const openedToPrint = new Set<HTMLDetailsElement>();
 addEventListener("beforeprint", () => {
   for (const each of document.querySelectorAll<HTMLDetailsElement>("main details:not([open], .act)")) {
@@ -168,7 +171,7 @@ addEventListener("afterprint", () => {
   openedToPrint.clear();
 });
 
-// Without a network, a page stays as it is until someone clicks: then the browser shows its own error page.
+// Without a network, a page stays unchanged until someone clicks. Then the browser would show its own error page.
 const offlineNotice = Object.assign(document.createElement("p"), {
   id: "offline",
   className: "notice bad",
@@ -177,7 +180,7 @@ const offlineNotice = Object.assign(document.createElement("p"), {
 });
 offlineNotice.setAttribute("role", "alert");
 const stylesheet = document.querySelector<HTMLLinkElement>('link[rel="stylesheet"]');
-/** A service on this machine can be reached without a network. */
+/** Whether the service is on this machine, where it can be reached without a network. */
 const isReachable = () =>
   window.fetch(stylesheet?.href ?? location.href, { method: "HEAD", cache: "no-store" }).then(
     () => true,
@@ -190,7 +193,7 @@ const showNetwork = async () => {
 addEventListener("online", showNetwork);
 addEventListener("offline", showNetwork);
 void showNetwork();
-// A link or a form would replace the page, with what was typed, by the browser's error page.
+// A link or a form would replace the page, including typed text, with the browser's error page.
 const keepPage = (event: Event) => {
   if (!offlineNotice.isConnected || event.defaultPrevented) return;
   event.preventDefault();

@@ -4,7 +4,7 @@ import type { Site } from "./site.ts";
 
 export const summary = "evald measures how well AI agents can use a developer tool: its documentation and its product.";
 
-/** The list of pages for agents, in the format of llmstxt.org. */
+/** The list of pages for AI agents, in the format of llmstxt.org. */
 export const llmsTxt = (site: Site): string => `# evald
 
 > ${summary}
@@ -21,8 +21,8 @@ ${listDocs(site)}
 `;
 
 /**
- * Crawlers may read the documentation, but not the API, runs and reports. Nobody should find the docs of a made-up product in a search engine,
- * so only evald itself may read the example.
+ * Crawlers may read the documentation, but not the API, runs and reports. Only evald itself may read the example docs, because nobody should find the
+ * docs of a made-up product in a search engine.
  */
 export const robotsTxt = ({ baseUrl, base }: Site): string => `User-agent: *
 Allow: ${base}/
@@ -37,7 +37,7 @@ Disallow:
 Sitemap: ${baseUrl}/sitemap.xml
 `;
 
-/** The same pages as in llms.txt, by their HTML addresses. */
+/** The same pages as in llms.txt, but with their HTML addresses. */
 export function sitemapXml({ baseUrl }: Site): string {
   const paths = ["/docs", ...allDocs().map(({ slug }) => toDocPath(slug))];
   return `<?xml version="1.0" encoding="UTF-8"?>

@@ -11,15 +11,17 @@ export function findOrgOfKey(ctx: Context, header: string): OrgId | null {
 
 const sessionCookie = cookieShape("session_token", "");
 
-/** Whether a request has a session cookie, valid or not. Without one no lookup is needed. */
+/** Whether a request has a session cookie, valid or not. Without such a cookie, no lookup is needed. */
 export const hasSessionCookie = (request: Request): boolean => sessionCookie.test(request.headers.get("cookie") ?? "");
 
-/** The path to open after signing in. Anything that is not a path of this server becomes `/`. */
+/** The path to open after signing in. Anything other than a path of this server becomes `/`. */
 export function toPathAfterSignIn(text: string | null): string {
   const path = toOwnPath(text);
   return /^\/(sign-in|sign-out|reset)\b/.test(path) ? "/" : path;
 }
 
-/** The path of this server that a text is. Anything else becomes `/`, such as `//example.com`, which browsers take for another host. */
+/**
+ * The text itself, if it is a path of this server. Anything else becomes `/`, such as `//example.com`, because browsers treat that as another host.
+ */
 export const toOwnPath = (text: string | null): string =>
   text !== null && /^\/(?!\/)[\x21-\x7e]*$/.test(text) && !text.includes("\\") ? text : "/";

@@ -2,15 +2,18 @@ import { Database, type Statement } from "bun:sqlite";
 import { allDocs, toHtml } from "./docs.ts";
 import type { Site } from "./site.ts";
 
-/** A section that contains the words. `heading` and `anchor`: null for the text before the first heading. `snippet`: the words in their context, each between U+0001 and U+0002. */
+/**
+ * A section that contains the searched words. `heading` and `anchor`: null for the text before the first heading. `snippet`: the words in their
+ * context, each between U+0001 and U+0002.
+ */
 export type SearchHit = { slug: string; title: string; heading: string | null; anchor: string | null; snippet: string };
 
 const maxHits = 20;
-/** Words that are searched for, and their length. Hundreds of short ones would take seconds, and anyone can search. */
+/** Maximum number of searched words, and their maximum length. Hundreds of short words would take seconds, and anyone can search. */
 const maxWords = 12;
 const maxWordChars = 50;
 
-/** The plain text of rendered HTML: without tags and buttons, and unescaped. */
+/** The plain text of rendered HTML. Tags and buttons are removed, and entities are unescaped. */
 const toText = (html: string): string =>
   html
     .replace(/<button.*?<\/button>|<[^>]+>/g, " ")
@@ -23,7 +26,7 @@ const toText = (html: string): string =>
 
 let preparedSearch: Statement<SearchHit, [string]> | undefined;
 
-/** Indexes all sections in memory, and prepares the query for them. */
+/** Indexes all sections in memory, and prepares the query that searches them. */
 function prepareSearch(site: Site): Statement<SearchHit, [string]> {
   const db = new Database(":memory:");
   db.run(
@@ -38,14 +41,14 @@ function prepareSearch(site: Site): Statement<SearchHit, [string]> {
       insert.run(doc.title, toText(heading), toText(text), doc.slug, anchor);
     }
   }
-  // A snippet has at most 24 words. A word in a title counts 6 times, and one in a heading 4 times as much as one in the text.
+  // A snippet has at most 24 words. A word in a title counts 6 times as much as a word in the text, and a word in a heading counts 4 times as much.
   return db.prepare<SearchHit, [string]>(
     `SELECT slug, title, heading, anchor, snippet(sections, 2, char(1), char(2), ' … ', 24) AS snippet
      FROM sections WHERE sections MATCH ? ORDER BY bm25(sections, 6, 4, 1) LIMIT ${maxHits}`,
   );
 }
 
-/** Words of questions and the most frequent words of English, which say nothing about what is searched for. */
+/** Question words and the most frequent English words. They say nothing about the topic of a search. */
 const stopWords = new Set(
   "a an and are as at be but by can could did do does for from get getting has have how i if in into is it its me my no not of on or our should so some than that the their them then there these they this those to us was we were what when where which while who why will with would you your".split(
     " ",
@@ -60,8 +63,8 @@ function wordsOf(text: string): string[] {
 }
 
 /**
- * The sections of the documentation that contain the first 12 telling words of `text`, in any form, best first: those with all words, then
- * those with some. A word that is in no section stands for all words that start with it. At most 20.
+ * Searches the sections of the documentation for the first 12 meaningful words of `text`, in any form. Sections with all words come first, then
+ * sections with some of them. A word that is in no section matches all words that start with it. Returns at most 20 sections.
  */
 export function searchDocs(text: string, site: Site): SearchHit[] {
   preparedSearch ??= prepareSearch(site);

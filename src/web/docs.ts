@@ -42,12 +42,12 @@ import webhooks from "./docs/webhooks.md" with { type: "file" };
 import workers from "./docs/workers.md" with { type: "file" };
 import type { Site } from "./site.ts";
 
-/** A page of the documentation. The title is its first heading, the description the quotation after it. */
+/** A page of the documentation. The title is its first heading. The description is the quotation after that heading. */
 export type Doc = { slug: string; section: string; title: string; description: string; body: string };
 
 /**
- * All pages in reading order. Navigation, `/llms.txt`, the sitemap and the tests use this list. They are read from files: as text in the code,
- * they would be in the executable and in memory twice, as a constant and in its bytecode.
+ * All pages in reading order. Navigation, `/llms.txt`, the sitemap and the tests use this list. The pages are read from files. As text in the code,
+ * each page would be in the executable and in memory twice, as a constant and in the bytecode.
  */
 export const allDocs = lazy((): Doc[] => [
   toDoc("start", "Get started", start),
@@ -95,7 +95,7 @@ export const allDocs = lazy((): Doc[] => [
 /** The page of the documentation with a slug. */
 export const findDoc = (slug: string): Doc | undefined => allDocs().find((doc) => doc.slug === slug);
 
-/** The path of a page of the documentation, without the base. */
+/** The path of a page of the documentation, without the base path. */
 export const toDocPath = (slug: string): string => `/docs/${slug}`;
 
 function toDoc(slug: string, section: string, file: string): Doc {
@@ -105,7 +105,7 @@ function toDoc(slug: string, section: string, file: string): Doc {
   return { slug, section, title, description, body };
 }
 
-/** A page as Markdown. All links are absolute and lead to the Markdown version of other pages. */
+/** A page as Markdown. All links are absolute. Links to other pages lead to their Markdown version. */
 export function toMarkdown({ title, description, body }: Doc, site: Site): string {
   return `# ${title}
 
@@ -116,23 +116,23 @@ ${indexHint(site)}
 ${adaptToSite(body, site, (slug) => `${site.baseUrl}${toDocPath(slug)}.md`)}`;
 }
 
-/** The text of a page as HTML, without heading and description. Raw HTML in it is escaped. */
+/** The text of a page as HTML, without its heading and description. Raw HTML in the text is escaped. */
 export function toHtml({ body }: Doc, site: Site): string {
   const html = Bun.markdown.html(
     adaptToSite(body, site, (slug) => site.base + toDocPath(slug)),
     { noHtmlBlocks: true, noHtmlSpans: true, headings: { ids: true } },
   );
-  // Wide blocks scroll, with the keyboard too.
+  // Makes wide blocks scrollable, also with the keyboard.
   return html
     .replaceAll("<table>", '<table tabindex="0">')
     .replaceAll("<pre>", '<div class="sample"><pre tabindex="0">')
     .replaceAll("</pre>", `</pre>${copyButton}</div>`);
 }
 
-/** Copies the sample before it. */
+/** A button that copies the sample before it. */
 const copyButton = '<button type="button" class="only-live" data-copy="">Copy</button>';
 
-/** The sections of a page whose heading starts with `headingStart`: the rest of the heading, and the text as HTML. */
+/** The sections of a page whose heading starts with `headingStart`. `title`: the rest of the heading. `html`: the text of the section. */
 export function sectionsOf(doc: Doc, site: Site, headingStart: string): { title: string; html: string }[] {
   return doc.body
     .split(/^## /m)
@@ -171,10 +171,10 @@ export function listDocs(site: Site): string {
 
 const indexHint = ({ baseUrl }: Site) => `For agents: [${baseUrl}/llms.txt](${baseUrl}/llms.txt) lists every page.`;
 
-/** The URL of a service with default settings, used in the source of every page so that it is readable in the repository. */
+/** The URL of a service with default settings. The source of every page uses it, so that the source is readable in the repository. */
 const defaultUrl = "http://localhost:3000";
 
-/** The source of a page as this service shows it: with its own URL, links between pages by `link`, and without comments. */
+/** The source of a page adapted to this service: with the URL of the service, without comments, and with links to other pages made by `link`. */
 function adaptToSite(body: string, site: Site, link: (slug: string) => string): string {
   return body
     .replaceAll(defaultUrl, site.baseUrl)

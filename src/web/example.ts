@@ -20,11 +20,11 @@ export const examplePrompt = {
   title: "Upload a file",
   text: "Upload a file to a bucket with the Acme Files API and print its URL.",
   endGoal: "A file was uploaded to a bucket, and its URL was printed.",
-  // Costs nothing.
+  // This agent costs nothing.
   agent: "explorer",
 };
 
-/** The mistakes in the pages, each with the friction that it causes. */
+/** The planted mistakes in the pages, each with the friction that it causes. */
 const plantedMistakes = [
   { page: "quickstart", category: "dead_link" },
   { page: "upload", category: "broken_sample" },
@@ -32,7 +32,7 @@ const plantedMistakes = [
   { page: "share", category: "dead_link" },
 ] as const;
 
-/** The report of the example, from `bun run docs`: visitors see it before anyone has an account. */
+/** The report of the example, created by `bun run docs`. Visitors see it before anyone has an account. */
 export const exampleReport = ({ baseUrl }: { baseUrl: string }): { report: Report; pagesVisited: PagesVisited } =>
   JSON.parse(JSON.stringify(storedReport).replaceAll("{base}", baseUrl).replaceAll("{host}", new URL(baseUrl).host));
 
@@ -43,7 +43,7 @@ type PlantedMistakes = { planted: number; found: number };
 export const describeMistakes = ({ planted, found }: PlantedMistakes): string =>
   `${count(planted, "planted mistake")}, ${found} found`;
 
-/** How many mistakes of the example docs a report found; null for a report of other docs. */
+/** How many of the planted mistakes a report found; null for a report of other docs. */
 export function countPlantedMistakes(
   { task, frictionPoints }: Report,
   { baseUrl }: { baseUrl: string },
@@ -60,8 +60,8 @@ export function countPlantedMistakes(
 const titleOf = (text: string): string => /^# (.+)$/m.exec(text)?.[1] ?? "";
 
 /**
- * A page of the docs of a made-up product, as Markdown: the first run evaluates them. They have mistakes on purpose, so that
- * its report has something to fix, and none besides. null: no such page.
+ * A page from the docs of a made-up product, as Markdown; null: there is no such page. The first run evaluates these docs. They contain planted
+ * mistakes, so that the report has something to fix, and no other mistakes.
  */
 export function findExamplePage(slug: string, { baseUrl }: { baseUrl: string }): string | null {
   const text = ownMember(pages, slug);
@@ -95,7 +95,7 @@ ${Bun.markdown.html(text, { noHtmlBlocks: true, noHtmlSpans: true, headings: { i
 `;
 }
 
-/** The list of pages for agents. */
+/** The list of pages for AI agents. */
 export const exampleLlmsTxt = ({ baseUrl }: { baseUrl: string }): string => `# Acme Files
 
 > Store files and share them over an HTTP API.

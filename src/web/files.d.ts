@@ -12,7 +12,7 @@ declare module "htmx.org/dist/htmx.esm.min.js" {
   export { default } from "htmx.org";
 }
 
-/** The result of an import `with { type: "file" }`: a path, also inside the executable. */
+/** The result of an import `with { type: "file" }`. It is a path, which also works inside the executable. */
 declare module "*.woff2" {
   const path: string;
   export default path;

@@ -3,13 +3,13 @@ import { Value } from "@sinclair/typebox/value";
 import { invalidField } from "../errors.ts";
 import { invalidInput } from "../schema.ts";
 
-/** How a form writes a value as text. `read` gets what was typed, not yet validated, and not blank. */
+/** How a form represents a value as text. `read` gets typed text, which is not validated yet and not blank. */
 export type Format = { read: (text: string) => unknown; write: (value: never) => string };
 
-/** Formats by the name of their field, where it isn't that of the type. */
+/** Formats by the name of the field. Only fields whose format doesn't follow from their type are listed. */
 export type Formats = Record<string, Format>;
 
-/** A text whose spaces count. */
+/** Text in which spaces matter. */
 export const verbatim: Format = { read: (text) => text, write: (text: string) => text };
 
 /** Texts separated by commas or spaces. */
@@ -20,7 +20,7 @@ const words: Format = {
 
 const oneLine = (text: string) => text.replace(/\s+/g, " ").trim();
 
-/** A text per line. */
+/** One text per line. */
 export const lines: Format = {
   read: (text) =>
     text
@@ -30,7 +30,7 @@ export const lines: Format = {
   write: (texts: string[]) => texts.map(oneLine).join("\n"),
 };
 
-/** NAME=value per line. */
+/** One NAME=value per line. */
 export const assignments: Format = {
   read: (text) =>
     Object.fromEntries(
@@ -45,17 +45,17 @@ export const assignments: Format = {
       .join("\n"),
 };
 
-/** A line without = has no value, which validation rejects. */
+/** A line without = has no value, and validation rejects it. */
 function toAssignment(line: string): [name: string, value: string | null] {
   const nameLength = line.indexOf("=");
   return nameLength < 0 ? [line.trim(), null] : [line.slice(0, nameLength).trim(), line.slice(nameLength + 1)];
 }
 
-/** The type of a value besides null. */
+/** The type of a value, without null. */
 export const nonNullSchema = (schema: TSchema): TSchema =>
   schema.anyOf?.find(({ type }: TSchema) => type !== "null") ?? schema;
 
-/** The schema of a field, which is named by its path: `workspace.setup`. Keys of a map may contain dots. */
+/** The schema of a field. The field is named by its path: `workspace.setup`. Keys of a map may contain dots. */
 export function schemaAt(schema: TSchema, path: string): TSchema {
   if (nonNullSchema(schema).patternProperties) return memberOf(schema, path);
   const [key = "", ...rest] = path.split(".");
@@ -70,14 +70,14 @@ function memberOf(schema: TSchema, key: string): TSchema {
   return member as TSchema;
 }
 
-/** Lists of texts that aren't from a closed set are written as words. */
+/** Lists of texts are written as words, unless the texts come from a closed set. */
 function formatOf(schema: TSchema, name: string, formats: Formats): Format | undefined {
   const { type, items } = nonNullSchema(schema);
   const isListOfTexts = type === "array" && items.type === "string" && !items.enum;
   return formats[name] ?? (isListOfTexts ? words : undefined);
 }
 
-/** Stored values as the fields of a form. A map or an object has a field per member. */
+/** Turns stored values into the fields of a form. Each member of a map or an object has its own field. */
 export function toFields(schema: TObject, value: object, formats: Formats = {}): URLSearchParams {
   const form = new URLSearchParams();
   for (const name of Object.keys(schema.properties))
@@ -94,7 +94,10 @@ function writeField(form: URLSearchParams, root: TObject, name: string, value: u
   else for (const [key, each] of Object.entries(value)) writeField(form, root, `${name}.${key}`, each, formats);
 }
 
-/** The values of a form. Throws bad_request that names the field. A field that was not sent is omitted, a blank one is null where that is allowed. */
+/**
+ * The values of a form. Throws bad_request that names the field. A field that was not sent is omitted. A blank field becomes null if the schema
+ * allows null.
+ */
 export function readForm<T extends TObject>(schema: T, form: URLSearchParams, formats: Formats = {}): Static<T> {
   return checkInput(schema, readFields(schema, form, formats));
 }
@@ -111,7 +114,7 @@ export function checkInput<T extends TSchema>(schema: T, input: unknown): Static
     : invalid;
 }
 
-/** The values of a form, not yet validated. */
+/** The values of a form. They are not validated yet. */
 export function readFields(schema: TObject, form: URLSearchParams, formats: Formats): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(schema.properties)
@@ -126,7 +129,7 @@ function readField(schema: TSchema, form: URLSearchParams, name: string, formats
   if (type === "boolean") return form.has(name);
   if (type === "array" && !format) return form.getAll(name);
   if (type === "object" && !format) return readMembers(schema, form, name, formats) ?? blankValueOf(schema);
-  // Browsers send line breaks as CRLF.
+  // Browsers send CRLF as line breaks.
   const text = form.get(name)?.replaceAll("\r\n", "\n");
   if (text === undefined) return undefined;
   if (text.trim() === "") return blankValueOf(schema);
@@ -134,13 +137,13 @@ function readField(schema: TSchema, form: URLSearchParams, name: string, formats
   return type === "integer" || type === "number" ? toNumber(text.trim()) : text.trim();
 }
 
-/** A list of which only separators were typed is empty. */
+/** If only separators were typed, the list is empty. */
 function readFormatted(schema: TSchema, format: Format, text: string): unknown {
   const value = format.read(text);
   return Array.isArray(value) && value.length === 0 ? blankValueOf(schema) : value;
 }
 
-/** The members of an object or a map that were filled in; undefined: none. */
+/** The members of an object or a map that have a value; undefined: none has. */
 function readMembers(schema: TSchema, form: URLSearchParams, name: string, formats: Formats): object | undefined {
   const prefix = `${name}.`;
   const { properties } = nonNullSchema(schema);
@@ -152,12 +155,12 @@ function readMembers(schema: TSchema, form: URLSearchParams, name: string, forma
   return members.length === 0 ? undefined : Object.fromEntries(members);
 }
 
-/** What a blank field stands for. Validation rejects "" unless the field is a text. */
+/** The value of a blank field. If it is "", validation rejects it unless the field is a text. */
 function blankValueOf(schema: TSchema): null | [] | undefined | "" {
   if (schema.anyOf?.some(({ type }: TSchema) => type === "null")) return null;
   if (nonNullSchema(schema).type === "array") return [];
   return TypeGuard.IsOptional(schema) ? undefined : "";
 }
 
-/** Anything else stays a text, which validation rejects. */
+/** Turns text into a number. Other text stays unchanged, and validation rejects it. */
 const toNumber = (text: string): number | string => (/^\d{1,15}(\.\d{1,6})?$/.test(text) ? Number(text) : text);

@@ -3,23 +3,23 @@ import type { Message } from "../http/event-stream.ts";
 import { turnOfOrg } from "../http/turns.ts";
 import { watchDatabase } from "../runs/follow.ts";
 
-/** Share of the event loop that rendering may take, so that many open pages don't delay other requests. */
+/** The share of the event loop that rendering may use, so that many open pages don't delay other requests. */
 const maxShare = 0.2;
 
 type LivePart = {
   readers: number;
   html: string | null;
-  /** Resolves when `html` has changed or `closing` was aborted; rejects when rendering failed. */
+  /** Resolves when `html` has changed or `closing` was aborted. Rejects when rendering has failed. */
   nextChange: PromiseWithResolvers<void>;
   closing: AbortController;
 };
 
-/** The open parts by key. `turn`: resolves when the next one may be rendered. */
+/** The open parts by key. `turn`: resolves when the next part may be rendered. */
 const liveParts = perContext(() => ({ open: new Map<string, LivePart>(), turn: Promise.resolve() }));
 
 /**
- * Yields a part of a page, and again whenever its content changes. Pages with the same organization and name share one part, which is rendered once per change
- * for all viewers. Parts are rendered one at a time. Throws what `render` throws.
+ * Yields a part of a page, and yields it again whenever its content changes. Viewers of the same organization and name share one part, which is
+ * rendered once per change for all of them. Parts are rendered one at a time. Throws what `render` throws.
  */
 export async function* followPart(
   ctx: Context,
@@ -49,7 +49,7 @@ export async function* followPart(
   }
 }
 
-/** A part of a page that is not shared between viewers: yields it at each tick at which its content has changed. */
+/** Yields a part of a page at each tick, if its content has changed. The part is not shared between viewers. */
 export async function* followTicks(ticks: AsyncIterable<void>, render: () => string): AsyncGenerator<Message> {
   let lastHtml: string | null = null;
   for await (const _ of ticks) {
@@ -69,7 +69,7 @@ function openPart(ctx: Context, key: string, render: () => Promise<string>): Liv
   liveParts(ctx).open.set(key, part);
   updatePart(ctx, part, render).catch((error) => {
     closePart(ctx, key, part);
-    // The last reader may have left already.
+    // The last reader may already have left. Then nobody else would handle the rejection.
     part.nextChange.promise.catch(() => {});
     part.nextChange.reject(error);
   });
@@ -91,12 +91,12 @@ async function updatePart(ctx: Context, part: LivePart, render: () => Promise<st
     part.nextChange = Promise.withResolvers();
     resolve();
   }
-  // The last reader left, or the service stops.
+  // The last reader has left, or the service is stopping.
   part.closing.abort();
   part.nextChange.resolve();
 }
 
-/** Renders when all earlier parts have been rendered and the event loop had its share. */
+/** Renders a part when all earlier parts have been rendered and other work has had its share of the event loop. */
 async function inTurn(ctx: Context, org: OrgId, render: () => string): Promise<string> {
   const parts = liveParts(ctx);
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -109,7 +109,7 @@ async function inTurn(ctx: Context, org: OrgId, render: () => string): Promise<s
     return render();
   } finally {
     const renderMs = performance.now() - startedAt;
-    // The pause is the rest of the time of which rendering took its share.
+    // Pauses long enough that rendering uses only its share of the total time.
     const pauseMs = renderMs / maxShare - renderMs;
     setTimeout(resolve, pauseMs);
   }

@@ -30,12 +30,12 @@ import { findToast, toastRemovalCookie } from "./toasts.ts";
 import { type Action, may, refusalOf, type Viewer } from "./viewer.ts";
 import { BarredError, findVisitor, requireOrg, showInOrg, toViewer, type Visitor, whileAllowed } from "./visitors.ts";
 
-/** A viewer who submits a form: always a person, never an API key. */
+/** A viewer who submits a form. This is always a person, never an API key. */
 export type Actor = Viewer & Pick<SignedIn, "person" | "method">;
 
 type MaybePromise<T> = T | Promise<T>;
 
-/** Shows a page of the viewer's organization. Requires signing in or an API key. */
+/** Shows a page of the viewer's organization. The viewer must be signed in or use an API key. */
 export const showPage = (
   ctx: Context,
   request: Request,
@@ -50,10 +50,10 @@ export const showPage = (
     const [response, { org }] = await showInOrg(ctx, visitor, async (viewer) =>
       toResponse(await show(toast ? { ...viewer, toast } : viewer, site)),
     );
-    // A part of a page isn't redirected: htmx corrects the URL of the page.
+    // A request for a part of a page isn't redirected. Instead, htmx corrects the URL of the page.
     if (cleanUrl !== null) response.headers.set("hx-push-url", cleanUrl);
     if (toast) response.headers.append("set-cookie", toastRemovalCookie(site.base));
-    // The page was found in another organization of the person, which becomes the current one.
+    // The page was found in another organization of the person. That organization becomes the current one.
     if (visitor.signedIn && org !== visitor.viewer?.org && !isFragment) chooseOrg(ctx, visitor.signedIn, org);
     return response;
   });
@@ -77,7 +77,7 @@ export const streamPage = (
     return response;
   });
 
-/** Streams a part of a page whenever it changes. The part depends only on the organization, what the viewer may do, and the URL. */
+/** Streams a part of a page whenever it changes. The part may depend only on the organization, on what the viewer may do, and on the URL. */
 export const streamPart = (
   ctx: Context,
   request: Request,
@@ -90,7 +90,10 @@ export const streamPart = (
     return (signal) => followPart(ctx, viewer.org, `${role} ${pathname}${search}`, render, signal);
   });
 
-/** Handles a form for a person whose role allows `action`. API keys are refused. `files`: names of its fields with files; the form must add `uploadQuery` to its action. */
+/**
+ * Handles a form of a person whose role allows `action`. API keys are rejected. `files`: the names of fields with files. A form with files must add
+ * `uploadQuery` to its action.
+ */
 export const submitForm = (
   ctx: Context,
   request: Request,
@@ -108,7 +111,7 @@ export const submitForm = (
       if (current.person === null || !signedIn)
         throw new AppError("forbidden", "API keys can only read pages. Use the REST API to make changes.");
       const form = await receiveForm(ctx, request, files);
-      // Another tab may have switched organizations: the form acts in the organization it was rendered for.
+      // The form acts in the organization that it was rendered for, even if another tab has switched organizations.
       const org = form.get(orgField) ?? current.org;
       const viewer = org === current.org ? current : toViewer(ctx, signedIn, org);
       if (!viewer)
@@ -124,11 +127,11 @@ export const submitForm = (
         return askToConfirm(error, request, { site, viewer, form });
       }
     },
-    // The form of someone who is signed out is not refused, but kept until they have signed in.
+    // If the sender of a form is signed out, the form is not rejected. It is kept until they have signed in.
     { isPublic: true },
   );
 
-/** Handles a form of a settings page. When that fails, `show` renders the page again with the submitted values and the error. */
+/** Handles a form of a settings page. If that fails, `show` renders the page again with the submitted values and the error. */
 export const submitOrShowAgain = (
   ctx: Context,
   request: Request,
@@ -149,10 +152,10 @@ export const submitOrShowAgain = (
   return submitForm(ctx, request, action, handleOrShow, files);
 };
 
-/** What a page of the person's own account is made from. */
+/** The input for a page of the person's own account. */
 export type AccountPageInput = { signedIn: SignedIn; viewer: Viewer | null; form: URLSearchParams; site: Site };
 
-/** Shows or handles a page of the person's own account, in any organization or none. */
+/** Shows or handles a page of the person's own account. The person may belong to any organization or to none. */
 export const showAccount = (
   ctx: Context,
   request: Request,
@@ -175,7 +178,7 @@ export const showPublic = (
   show: (visitor: Visitor, site: Site) => MaybePromise<PageOrResponse>,
 ): Promise<Response> => respond(ctx, request, show, { isPublic: true });
 
-/** Handles a form of a public page. A sign-in that needs a code too goes on with it, and then returns to the page. */
+/** Handles a form of a public page. If a sign-in also needs a code, it asks for the code first, and then returns to the page. */
 export const submitPublic = (
   ctx: Context,
   request: Request,
@@ -192,10 +195,10 @@ export const submitPublic = (
     }
   });
 
-/** The URL is a secret, so it must not leak through referrers or search engines. */
+/** The URL is a secret. These headers keep it from leaking through referrers or search engines. */
 const secretUrlHeaders = { "referrer-policy": "no-referrer", "x-robots-tag": "noindex, nofollow" };
 
-/** Shows a page to everyone with its URL. */
+/** Shows a page to everyone who has its URL. */
 export async function showByLink(
   ctx: Context,
   request: Request,
@@ -212,7 +215,7 @@ export async function showByLink(
   return response;
 }
 
-/** Responds to whoever sent the request: with an error page when `show` fails, and with cookies that renew the session. */
+/** Responds to a request, whoever sent it. If `show` fails, it shows an error page. Adds cookies that renew the session. */
 async function respond(
   ctx: Context,
   request: Request,
@@ -232,19 +235,19 @@ async function respond(
     response = failureResponse(ctx, request, error, visitor);
   }
   response = compress(request, response);
-  // Cookies of a session that the page sets take precedence over a renewed one.
+  // If the page sets cookies of a session, they take precedence over a renewed session.
   if (!response.headers.getSetCookie().some((cookie) => cookie.includes("session_token")))
     for (const cookie of cookies) response.headers.append("set-cookie", cookie);
   return response;
 }
 
-/** Shows an error to a person: signed-in viewers keep their menu, unless finding the viewer fails too. */
+/** Shows an error to a person. Signed-in viewers keep their menu, unless finding the viewer also fails. */
 export const showError = (ctx: Context, request: Request, error: AppError): Promise<Response> =>
   showPublic(ctx, request, (visitor) => errorResponse(ctx, request, error, visitor)).catch(() =>
     errorResponse(ctx, request, error),
   );
 
-/** The page of an error that has one. Rethrows all others. */
+/** The error page for an error that has one. Rethrows all other errors. */
 function failureResponse(ctx: Context, request: Request, error: unknown, visitor: Visitor): Response {
   if (error instanceof BarredError) {
     const person = visitor.signedIn?.person as SignedIn["person"];
@@ -255,7 +258,7 @@ function failureResponse(ctx: Context, request: Request, error: unknown, visitor
   return errorResponse(ctx, request, error, visitor);
 }
 
-/** Asks for confirmation if a form failed for the lack of it. Rethrows all other errors. */
+/** Asks for confirmation if a form failed because it was not confirmed. Rethrows all other errors. */
 function askToConfirm(error: unknown, request: Request, page: { site: Site; viewer?: Viewer; form: URLSearchParams }) {
   if (!(error instanceof UnconfirmedError)) throw error;
   return (
@@ -273,7 +276,7 @@ function requireRole(viewer: Viewer, action: Action): void {
   throw new AppError("forbidden", refusalOf(viewer, action));
 }
 
-/** The path and query of a URL without empty parameters, which browsers send for empty fields; null if it has none. */
+/** The path and query of a URL without empty parameters; null if it has no empty parameters. Browsers send them for empty fields. */
 function findCleanUrl(url: string): string | null {
   const { pathname, searchParams } = new URL(url);
   const nonEmpty = [...searchParams].filter(([, value]) => value.trim() !== "");
@@ -281,7 +284,7 @@ function findCleanUrl(url: string): string | null {
   return nonEmpty.length === 0 ? pathname : `${pathname}?${new URLSearchParams(nonEmpty)}`;
 }
 
-/** Responds to a form of someone who is signed out: keeps the submitted values to send again after signing in. */
+/** Responds to a form whose sender is signed out. The submitted values are kept, so that they can be sent again after signing in. */
 async function signedOutFormResponse(
   ctx: Context,
   request: Request,
@@ -295,7 +298,7 @@ async function signedOutFormResponse(
   return pageResponse(<UnsentPage site={site} path={pathname + search} form={form} />, 401);
 }
 
-/** Responds to an unauthenticated request: browsers are sent to sign in, scripts get a 401. */
+/** Responds to an unauthenticated request. Browsers are redirected to the sign-in page, and scripts get a 401. */
 function signInResponse(ctx: Context, request: Request, site: Site): Response {
   const { pathname, search } = new URL(request.url);
   if (isFragmentRequest(request)) return privateResponse("html", renderToString(<SignedOutNote site={site} />), 401);
@@ -306,7 +309,7 @@ function signInResponse(ctx: Context, request: Request, site: Site): Response {
   return pageResponse(<SignInNeededPage site={site} path={pathname} />, 401, { "www-authenticate": "Bearer" });
 }
 
-/** Whether a script on a page requests a fragment or a stream rather than a whole page. */
+/** Whether a script on a page requests a fragment or a stream, and not a whole page. */
 const isFragmentRequest = ({ headers }: Request): boolean =>
   headers.has("hx-request") || (headers.get("accept") ?? "").includes("text/event-stream");
 

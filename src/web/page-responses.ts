@@ -6,10 +6,10 @@ import { type FormError, toFormError } from "./components/schema-form.tsx";
 import { privateResponse, statusOf } from "./responses.ts";
 import { type ToastCode, toastCookie } from "./toasts.ts";
 
-/** What a route returns: a page to render, or any other response. */
+/** What a handler of a route returns: a page to render, or any other response. */
 export type PageOrResponse = Response | JSX.Element;
 
-/** What a handler returned, as a response. */
+/** Turns the result of a handler into a response. */
 export const toResponse = (result: PageOrResponse): Response =>
   result instanceof Response ? result : pageResponse(result);
 
@@ -17,7 +17,7 @@ export const toResponse = (result: PageOrResponse): Response =>
 export const pageResponse = (page: JSX.Element, status = 200, headers?: Record<string, string>): Response =>
   privateResponse("html", renderPage(page), status, headers);
 
-/** Renders a form again with its error. Rethrows unexpected errors. */
+/** Shows a form again with its error. Rethrows unexpected errors. */
 export function formErrorResponse(
   error: unknown,
   show: (errorMessage: string, formError: FormError) => JSX.Element,
@@ -26,18 +26,18 @@ export function formErrorResponse(
   return pageResponse(show(toSentence(error.detail), toFormError(error)), statusOf(error), retryHeaders(error));
 }
 
-/** When a client may try again, for a rate limit. */
+/** The headers that tell a client when it may try again after a rate limit. */
 export const retryHeaders = ({ retryAfterSeconds }: AppError): Record<string, string> =>
   retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) };
 
-/** Redirects after a form. `path`: without the base. */
+/** Redirects after a form. `path`: without the base path. */
 export const seeOther = ({ config }: Context, path: string): Response => redirect(config.basePath + path);
 
-/** Redirects to a page that shows a message about the change. `id`: of what was changed, for Undo. */
+/** Redirects to a page that shows a message about a change. `id`: the ID of the changed item, for Undo. */
 export const seeOtherWithToast = (ctx: Context, path: string, code: ToastCode, id?: string): Response =>
   withCookies(seeOther(ctx, path), [toastCookie(ctx.config.basePath, code, id)]);
 
-/** A redirect after a form, with status 303. */
+/** Redirects after a form, with status 303. */
 export const redirect = (location: string): Response =>
   new Response(null, { status: 303, headers: { location, "cache-control": "no-store" } });
 

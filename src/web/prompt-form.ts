@@ -19,7 +19,7 @@ import {
   verbatim,
 } from "./form-values.ts";
 
-/** What the form of a prompt sends, besides its rows. */
+/** The fields of the form for a prompt, besides its rows. */
 export const PromptForm = Type.Object({
   ...Type.Omit(PromptInput, ["status", "isCanary", "baselineRequestId", "agents", "additionalUrls", "declaredChecks"])
     .properties,
@@ -54,9 +54,12 @@ const formats = {
   "workspace.mcpServers": mcpServers,
 };
 
-/** The options of an agent. Each has an input per agent: its name begins with `options.` for the first, with `furtherAgent.` for the others. */
+/**
+ * The options of an agent. Each agent has an input for each option. The names of the inputs start with `options.` for the first agent, and with
+ * `furtherAgent.` for the others.
+ */
 const agentOptionNames = ["effort", "permissions", "webSearch", "login", "systemPrompt", "args", "env"] as const;
-/** What the inputs of an agent's options contain. */
+/** The texts in the inputs of an agent's options. */
 export type OptionTexts = Record<(typeof agentOptionNames)[number], string>;
 const optionFormats: Formats = { systemPrompt: verbatim, args: lines, env: assignments };
 
@@ -69,18 +72,18 @@ function toOptionTexts(options: PromptAgent["options"] = {}): OptionTexts {
   return Object.fromEntries(agentOptionNames.map((name) => [name, fields.get(name) ?? ""])) as OptionTexts;
 }
 
-/** undefined: all are the agent's defaults. */
+/** undefined if all options are the defaults of the agent. */
 function toOptions(texts: OptionTexts): object | undefined {
   const filledFields = agentOptionNames.filter((name) => texts[name].trim() !== "").map((name) => [name, texts[name]]);
-  // Without web search and without a login is the default.
+  // The defaults are no web search and no login, so these values are left out.
   const { webSearch, login, ...options } = readFields(AgentOptions, new URLSearchParams(filledFields), optionFormats);
   const changedOptions = { ...options, ...(webSearch === true && { webSearch }), ...(login === true && { login }) };
   return Object.keys(changedOptions).length === 0 ? undefined : changedOptions;
 }
 
 /**
- * The rows of the form: further agents, start URLs and checks. A row is empty if its first column is. `more`: properties of a URL without an
- * input, as JSON.
+ * The rows of the form: additional agents, start URLs and checks. A row is empty if its first column is empty. `more`: properties of a URL that have
+ * no input, as JSON.
  */
 const tables = {
   furtherAgent: { columns: ["agent", "model", ...agentOptionNames], field: "agents", maxRows: maxAgents - 1 },
@@ -100,12 +103,12 @@ export function rowsOf<T extends Table>(form: URLSearchParams, table: T): TableR
       ? []
       : [Object.fromEntries(columns.map((column, j) => [column, (values[j]?.[i] ?? "").trim()]))],
   );
-  // One too many is left to the validation of the input, after which the form is shown with the error.
+  // One row too many is left to validation, which shows the form again with the error.
   if (rows.length > maxRows + 1) throw invalidField(field, `must not have more than ${maxRows} items`);
   return rows as TableRow<T>[];
 }
 
-/** Throws bad_request for far more rows than a prompt may have, before they are rendered. */
+/** Throws bad_request for far more rows than a prompt may have. Called before the rows are rendered. */
 export function checkRows(form: URLSearchParams): void {
   for (const table of Object.keys(tables) as Table[]) rowsOf(form, table);
 }
@@ -117,12 +120,12 @@ function addRows<T extends Table>(form: URLSearchParams, table: T, rows: TableRo
 
 export const frequencyPresets = ["hourly", "daily", "weekly", "monthly"] as const;
 
-/** A prompt as the fields of the form. */
+/** Turns a prompt into the fields of the form. */
 export function toPromptFields(prompt: Prompt): URLSearchParams {
   const { frequency, agents, declaredChecks } = prompt;
   const urls: AdditionalUrl[] = prompt.additionalUrls ?? [];
   const [first, ...rest] = urls;
-  // The docs URL is the first start URL, if it has no name and no fields of its own.
+  // The first start URL becomes the docs URL if it has no name and no other properties.
   const isDocsUrl = first?.kind === "docs" && Object.keys(first).length === 2;
   const form = toFields(
     PromptForm,
@@ -153,14 +156,14 @@ export function toPromptFields(prompt: Prompt): URLSearchParams {
   return form;
 }
 
-/** The choices of a frequency with a time of day. */
+/** The frequencies that have a time of day. */
 export const timedFrequencies = {
   "daily-at": "Every day at",
   "weekdays-at": "Weekdays at",
   "weekly-at": "Every week at",
 };
 
-/** A stored frequency as the fields of the form. */
+/** Turns a stored frequency into the fields of the form. */
 function toFrequencyFields(frequency: string | null): Record<string, string> {
   if (frequency === null || frequencyPresets.some((preset) => preset === frequency)) return {};
   const timeOfDay = findTimeOfDay(frequency);
@@ -170,7 +173,7 @@ function toFrequencyFields(frequency: string | null): Record<string, string> {
   return { frequency: every === "day" ? "daily-at" : "weekdays-at", time };
 }
 
-/** null: runs on demand only. An empty text: an expression that is missing. */
+/** null: the prompt runs only on demand. Empty text: the cron expression is missing. */
 export function frequencyOf(form: URLSearchParams): string | null {
   const frequency = form.get("frequency") ?? "";
   if (frequency === "cron") return (form.get("cron") ?? "").trim();
@@ -181,13 +184,13 @@ export function frequencyOf(form: URLSearchParams): string | null {
   return frequency || null;
 }
 
-/** Variables of the task and the end goal; null: none. */
+/** Variables in the task and the end goal; null: none. */
 export const variablesIn = (form: URLSearchParams): string[] | null =>
   templateVarsOf(form.get("text") ?? "", form.get("endGoal") ?? "");
 
-/** The prompt input of a form. Throws bad_request with the field. */
+/** The prompt that a form describes. Throws bad_request that names the field. */
 export function toPromptInput(form: URLSearchParams): PromptInput {
-  // `cron`, `time` and `weekday` are parts of the frequency.
+  // `cron`, `time` and `weekday` are only parts of the frequency.
   const { docsUrl, cron: _, time: _time, weekday: _weekday, ...fields } = readFields(PromptForm, form, formats);
   const defaults = (variablesIn(form) ?? []).flatMap((name) => {
     const value = form.get(`templateDefaults.${name}`) ?? "";
@@ -213,14 +216,14 @@ export function toPromptInput(form: URLSearchParams): PromptInput {
   return { ...validInput, additionalUrls: [docs, ...(validInput.additionalUrls ?? [])] };
 }
 
-/** Throws bad_request for the field with the expression. */
+/** Throws bad_request for the field with the cron expression. */
 function checkCron(form: URLSearchParams): void {
   if (form.get("frequency") !== "cron") return;
   const problem = frequencyProblem(frequencyOf(form) ?? "");
   if (problem !== null) throw invalidField("cron", problem);
 }
 
-/** null: one agent without options. */
+/** null if there is one agent without options. */
 function toAgents(form: URLSearchParams): object[] | null {
   const furtherAgents = rowsOf(form, "furtherAgent");
   const options = toOptions(optionTextsOf(form));
@@ -245,7 +248,7 @@ const toUrl = ({ url, name, kind, more }: TableRow<"url">) => ({
   ...(kind && { kind }),
 });
 
-/** Properties of a URL that the form has no input for pass through unchanged. */
+/** Parses the properties of a URL that have no input. They are kept unchanged. */
 function toProperties(json: string): object {
   try {
     const value: unknown = JSON.parse(json);
@@ -255,10 +258,10 @@ function toProperties(json: string): object {
   }
 }
 
-/** A field whose values differ; empty: it has none. */
+/** A field with different values. An empty text means that it has no value. */
 export type Difference = { field: string; stored: string; typed: string };
 
-/** Fields of the form that differ between what is stored and what was typed. */
+/** Fields of the form whose stored and typed values differ. */
 export function differencesOf(stored: URLSearchParams, typed: URLSearchParams): Difference[] {
   const isField = (name: string) => Object.hasOwn(tables, groupOf(name)) || promptFields.includes(groupOf(name));
   const valueIn = (form: URLSearchParams, name: string) =>

@@ -4,21 +4,21 @@ import { AppError, badRequest } from "../errors.ts";
 import { maxPublicBytes, maxRequestBodySize, readBytes, tooLarge } from "../http/body.ts";
 
 const uploadName = "upload";
-/** The limit of the text of a form, without its files. */
+/** The limit for the text of a form. Files don't count. */
 const maxPersonFormBytes = 1024 * 1024;
 
-/** More than the largest form of a page. What a form becomes, such as the inputs of a page, takes far more memory than its text. */
+/** More fields than the largest form has. Processing the fields, for example as inputs of a page, takes far more memory than their text. */
 const maxFields = 2000;
 
-/** The query of the URL to which a form with files is sent: a token that says who opened the form. */
+/** The query of the URL that a form with files is sent to. It contains a token that says who opened the form. */
 export const uploadQuery = (ctx: Context, org: OrgId, personId: string): string =>
   `?${uploadName}=${toUploadToken(ctx, org, personId)}`;
 
-/** Reads the form of a person who is signed in. `files`: names of its fields with files. */
+/** Reads the form of a signed-in person. `files`: the names of its fields with files. */
 export const receiveForm = (ctx: Context, request: Request, files: readonly string[] = []): Promise<URLSearchParams> =>
   readForm(ctx, request, maxPersonFormBytes, files);
 
-/** Reads the form of someone who isn't signed in. Its files are read only if it has the token of a person who was when they opened it. */
+/** Reads the form of somebody who isn't signed in. Files are read only if the form has a token of a person who was signed in when they opened it. */
 export function receivePublicForm(
   ctx: Context,
   request: Request,
@@ -30,8 +30,8 @@ export function receivePublicForm(
 }
 
 /**
- * CSRF check: throws forbidden unless the form was sent from a page of this server. Other sites send the cookie too, but not this origin.
- * Also throws too_large if the form has more than `maxTextBytes` without its files. The value of a file is its content in base64.
+ * Reads a form. CSRF check: throws forbidden unless the form was sent from a page of this server. Requests from other sites also carry the cookie,
+ * but have another origin. Throws too_large if the text of the form has more than `maxTextBytes`. The value of a file is its content in base64.
  */
 async function readForm(
   ctx: Context,
@@ -48,14 +48,14 @@ async function readForm(
   }
   if (!/^multipart\/form-data\b/i.test(type))
     throw badRequest("Expected a form (application/x-www-form-urlencoded or multipart/form-data).");
-  // The page that asks to sign in again sends files as base64, which is larger.
+  // The page that asks to sign in again sends files as base64 text, which is larger.
   const bytes = await readBytes(request, files.length > 0 ? maxRequestBodySize : maxTextBytes);
   const form = new URLSearchParams();
   let textSize = bytes.length;
   for (const [name, value] of await readParts(bytes, type)) {
     if (files.includes(name)) textSize -= typeof value === "string" ? base64Length(value) : value.size;
     if (typeof value === "string") form.append(name, value);
-    // Browsers send an empty file without a name for an input in which nothing was selected.
+    // If nothing was selected in a file input, browsers send an empty file without a name.
     else if (value.size > 0 || value.name) form.append(name, Buffer.from(await value.bytes()).toString("base64"));
   }
   if (textSize > maxTextBytes) throw tooLarge(maxTextBytes, "form without its files");
@@ -65,7 +65,7 @@ async function readForm(
 function checkOrigin(request: Request, baseUrl: string): void {
   const ownOrigin = new URL(baseUrl);
   const sentOrigin = URL.parse(request.headers.get("origin") ?? "");
-  // Allows another name of this server, such as localhost for 127.0.0.1. Browsers send both headers, and pages can forge neither.
+  // Allows another name of this server, such as localhost for 127.0.0.1. Browsers send both headers, and pages can forge neither of them.
   const host = request.headers.get("host") ?? ownOrigin.host;
   if (sentOrigin?.protocol !== ownOrigin.protocol || ![ownOrigin.host, host].includes(sentOrigin.host))
     throw new AppError(
@@ -78,10 +78,10 @@ async function readParts(bytes: Uint8Array<ArrayBuffer>, type: string): Promise<
   const [, quoted, plain] = /;\s*boundary=(?:"([^"]*)"|([^\s";]*))/i.exec(type) ?? [];
   const boundary = quoted ?? plain ?? "";
   if (!/^[\w'()+,./:=? -]{1,70}$/.test(boundary)) throw invalidParts();
-  // The last boundary ends the form.
+  // The last boundary only ends the form.
   checkFieldCount(countOccurrences(bytes, `--${boundary}`) - 1);
   try {
-    // The parser must not find another boundary than the one that was counted.
+    // The parser must use the same boundary that was counted.
     const headers = { "content-type": `multipart/form-data; boundary="${boundary}"` };
     return await new Response(bytes, { headers }).formData();
   } catch {
@@ -89,7 +89,7 @@ async function readParts(bytes: Uint8Array<ArrayBuffer>, type: string): Promise<
   }
 }
 
-/** The length of a file that the page that asks to sign in again sends as base64; 0 for any other text. */
+/** The length of a file that was sent as base64 by the page that asks to sign in again; 0 for other text. */
 const base64Length = (text: string): number => (/^[\w+/=]*$/.test(text) ? text.length : 0);
 
 const invalidParts = () => badRequest("The form is not valid multipart/form-data.");
@@ -98,7 +98,7 @@ function checkFieldCount(fields: number): void {
   if (fields > maxFields) throw new AppError("too_large", `The form has more than ${maxFields} fields. Send fewer.`);
 }
 
-/** How often a text occurs, counted up to one more than a form may contain. */
+/** How often a text occurs. Counting stops at one more than a form may contain. */
 function countOccurrences(bytes: Uint8Array<ArrayBuffer>, text: string): number {
   const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   let count = 0;

@@ -32,15 +32,15 @@ export const privateResponse = (
     },
   });
 
-/** A file to save, whose name gets the kind as its ending. */
+/** A file to download. The name gets the kind as its extension. */
 export const toDownload = (kind: "json" | "csv", body: string, name: string): Response =>
   privateResponse(kind, body, 200, { "content-disposition": `attachment; filename="${name}.${kind}"` });
 
-/** A value as a JSON file to save. */
+/** A value as a JSON file to download. */
 export const toJsonDownload = (value: unknown, name: string): Response =>
   toDownload("json", `${JSON.stringify(value, null, 2)}\n`, name);
 
-/** A public, cacheable response; 304 when the ETag matches. */
+/** A public response that can be cached. It is a 304 if the ETag matches. */
 export function publicResponse(
   request: Request,
   kind: ContentKind,
@@ -64,7 +64,7 @@ export function publicResponse(
 
 export const varyAccept = { vary: "Accept" };
 
-/** A stylesheet or script. URLs with a digest are cached forever. */
+/** A stylesheet or a script. URLs with a digest are cached forever. */
 export const assetResponse = (request: Request, kind: "css" | "js", body: string): Response =>
   compress(
     request,
@@ -77,7 +77,7 @@ export const assetResponse = (request: Request, kind: "css" | "js", body: string
     }),
   );
 
-/** A font. It is already compressed. */
+/** A font. It isn't compressed, because the file already is. */
 export const fontResponse = (body: Uint8Array<ArrayBuffer>): Response =>
   new Response(body, {
     headers: {
@@ -90,12 +90,12 @@ export const fontResponse = (body: Uint8Array<ArrayBuffer>): Response =>
 const eventStreamType = /^text\/event-stream/;
 
 /**
- * Compresses a response with gzip if the client accepts it. Event streams stay uncompressed, and so do responses to forms: they show new keys
- * and links, and next to text that others choose, the size of a compressed secret reveals it.
+ * Compresses a response with gzip if the client accepts it. Event streams are not compressed. Responses to forms aren't either, because they may show
+ * new keys and links. If such a secret is compressed together with text that somebody else chose, the size reveals the secret.
  */
 export function compress(request: Request, response: Response): Response {
   const { headers, body, status } = response;
-  // A 304 has the same vary as the response that it stands for.
+  // A 304 needs the same vary header as the response that it replaces.
   const isEmpty = body === null && status !== 304;
   const isEncoded = headers.has("content-encoding");
   const isEventStream = eventStreamType.test(headers.get("content-type") ?? "");
@@ -114,7 +114,7 @@ export function prefersMarkdown(request: Request): boolean {
   return markdown > 0 && markdown >= (weights.get("text/html") ?? 0);
 }
 
-/** Whether a request accepts HTML, as those of browsers do. */
+/** Whether a request accepts HTML, as requests from browsers do. */
 export const wantsHtml = (request: Request): boolean => /\btext\/html\b/i.test(request.headers.get("accept") ?? "");
 
 /** The HTTP status of an error. */

@@ -58,7 +58,7 @@ export function pageRoutes(service: Service, openApi: () => Promise<OpenApiDocum
   return pages.use(formAddresses(service.ctx, pages.routes));
 }
 
-/** Leads from the addresses of forms, which a reload or a bookmark requests, to the page that the form is on. */
+/** Redirects requests for the address of a form to the page with the form. A reload or a bookmark can cause such requests. */
 function formAddresses({ config }: Context, routes: readonly { method: string; path: string }[]) {
   const pathsOf = (method: string) => routes.filter((route) => route.method === method).map(({ path }) => path);
   const pages = new Set(pathsOf("GET"));

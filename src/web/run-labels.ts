@@ -20,7 +20,7 @@ export const waitingLabels: Record<WaitingFor["what"], string> = {
   paused_agent: "Paused",
 };
 
-/** What a run waits for, in sentences. */
+/** Explains in sentences what a run waits for. */
 export function waitingText({ what, agent, sandbox, labels }: WaitingFor): string {
   if (what === "budget")
     return "Active runs have reserved the rest of a monthly budget. The run starts when they leave enough of it.";
@@ -68,7 +68,7 @@ export const usageText = ({ used, limit, unit }: LimitUsage): string =>
 
 type RunTimes = { startedAt: string | null; completedAt: string | null };
 
-/** Duration of a run so far or in total; a dash before it starts. */
+/** How long a run has taken so far, or took in total. Before it starts, the result is a dash. */
 export function runDuration({ startedAt, completedAt }: RunTimes, now: number): string {
   if (startedAt === null) return "–";
   const end = completedAt === null ? now : Date.parse(completedAt);

@@ -1,4 +1,4 @@
-/** Messages that forms show on the next page, by their code in a cookie. */
+/** Messages that forms show on the next page. A cookie contains the code of the message. */
 const messages = {
   promptCreated: "Prompt created.",
   promptsCreated: "Prompts created.",
@@ -31,16 +31,16 @@ const messages = {
 } as const;
 export type ToastCode = keyof typeof messages;
 
-/** `undo`: the form that takes the change back. */
+/** A message about a change. `undo`: the form that reverts the change. */
 export type Toast = { code: ToastCode; text: string; undo: { path: string; name: string; value: string } | null };
 
 const cookieName = "evald.toast";
 
-/** The cookie that shows a message on the next page. `id`: of what was changed, for Undo. */
+/** The cookie that shows a message on the next page. `id`: the ID of the changed item, for Undo. */
 export const toastCookie = (base: string, code: ToastCode, id = ""): string =>
   `${cookieName}=${code}.${id}; Path=${base}/; Max-Age=60; HttpOnly; SameSite=Lax`;
 
-/** The Set-Cookie header that removes a toast that was shown. */
+/** The Set-Cookie header that removes a message after it was shown. */
 export const toastRemovalCookie = (base: string): string =>
   `${cookieName}=; Path=${base}/; Max-Age=0; HttpOnly; SameSite=Lax`;
 
@@ -53,7 +53,7 @@ const undoOf = (code: ToastCode, id: string): Toast["undo"] => {
   return null;
 };
 
-/** The message that a request's cookie asks for; null if there is none. */
+/** The message that the cookie of a request selects; null if there is none. */
 export function findToast(request: Request): Toast | null {
   const toastShape = /(?:^|;\s*)evald\.toast=(?<code>\w+)\.(?<id>[0-9a-f-]{0,36})(?:;|$)/;
   const { code = "", id = "" } = toastShape.exec(request.headers.get("cookie") ?? "")?.groups ?? {};

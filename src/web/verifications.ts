@@ -5,7 +5,7 @@ import { getEstimate } from "../runs/estimates.ts";
 import type { Verification } from "./components/fixes.tsx";
 import { may, type Viewer } from "./viewer.ts";
 
-/** What verifying each open fix takes; null if the viewer may not start runs. */
+/** What verifying each open fix requires; null if the viewer may not start runs. */
 export function verificationsOf(ctx: Context, viewer: Viewer, report: Report): Map<string, Verification> | null {
   if (!may(viewer, "run") || report.recommendations.length === 0) return null;
   const { model, costUsd } = getEstimate(ctx, viewer.org, report.prompt.id);

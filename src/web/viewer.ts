@@ -8,7 +8,7 @@ import type { Toast } from "./toasts.ts";
 
 export type { Role };
 
-/** Who views a page: the current organization, the role and the person. */
+/** The viewer of a page: the current organization, the role and the person. */
 export type Viewer = {
   org: OrgId;
   orgName: string;
@@ -16,7 +16,7 @@ export type Viewer = {
   role: Role;
   /** null: the request used an API key. */
   person: { id: string; name: string; email: string } | null;
-  /** The message of the last form. */
+  /** The message of the last submitted form. */
   toast?: Toast;
   /** All organizations of the person, for the switcher. */
   orgs: { id: OrgId; name: string }[];
@@ -26,10 +26,13 @@ export type Viewer = {
   hasWorkers: boolean;
 };
 
-/** What every page of an organization is rendered from. */
+/** The input of every page of an organization. */
 export type PageProps = { site: Site; viewer: Viewer };
 
-/** Minimum role for each action, as documented in `/docs/people`, and what it allows. Every role may read; a viewer may do nothing else. */
+/**
+ * The minimum role for each action, as documented in `/docs/people`, and what the action allows. Every role may read, and a viewer may do nothing
+ * else.
+ */
 const actions = {
   write: ["member", "create and change prompts"],
   run: ["member", "start and cancel runs"],
@@ -45,7 +48,7 @@ const actions = {
   members: ["owner", "manage members"],
   organization: ["owner", "change the organization"],
   share: ["owner", "share reports"],
-  // In any role: whoever operates the service need not belong to the organization that they look at.
+  // Allowed in any role, because an operator of the service need not belong to the organization that they look at.
   operate: ["viewer", "operate the service"],
 } as const satisfies Record<string, readonly [minimum: Role, allows: string]>;
 
@@ -54,15 +57,15 @@ export type Action = keyof typeof actions;
 /** "an admin" */
 export const withArticle = (role: Role): string => `${/^[aeiou]/.test(role) ? "an" : "a"} ${role}`;
 
-/** Why a person may not perform an action: who may, and the role of the viewer. */
+/** Why a person may not perform an action. It names the roles that may, and the role of the viewer. */
 export function refusalOf({ role }: Viewer, action: Action): string {
   const [minimum, allows] = actions[action];
-  // Roles are listed from the highest to the lowest.
+  // Roles are ordered from the highest to the lowest.
   const allowedRoles = roles.slice(0, roles.indexOf(minimum) + 1).map((each) => `${each}s`);
   return `Only ${list(allowedRoles.reverse())} can ${allows}. You’re ${withArticle(role)}. Owners can change roles in Settings > Members.`;
 }
 
-/** Whether a viewer may perform an action. API keys may only read. Pages show forms only to viewers who may submit them. */
+/** Whether a viewer may perform an action. API keys may only read. Pages show a form only to viewers who may submit it. */
 export const may = (viewer: Viewer | undefined, action: Action): boolean =>
   viewer?.person != null && roles.indexOf(viewer.role) <= roles.indexOf(actions[action][0]);
 
@@ -72,7 +75,7 @@ export function requireOperator({ isOperator }: Viewer): void {
     throw new AppError("forbidden", "Only operators of this server can see this. They are made with evald person set.");
 }
 
-/** The source of what a person requests on a page. */
+/** The source of runs that a person requests on a page. */
 export const webSourceOf = ({ person }: { person: { id: string } }): EvalSource => ({
   trigger: "web",
   requester: { personId: person.id },

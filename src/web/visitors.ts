@@ -12,7 +12,7 @@ import type { Message } from "../http/event-stream.ts";
 import { findOrgOfKey, hasSessionCookie } from "./credential.ts";
 import type { Viewer } from "./viewer.ts";
 
-/** A member who doesn't fulfill the sign-in policy of an organization. `others`: their other organizations. */
+/** A member who doesn't meet the sign-in policy of an organization. `others`: the member's other organizations. */
 export type Barred = {
   orgName: string;
   policy: SignInPolicy;
@@ -20,16 +20,16 @@ export type Barred = {
   others: { id: OrgId; name: string }[];
 };
 
-/** Who sent a request: the signed-in person, if any, and the viewer of an organization. `cookies`: to set on the response. */
+/** The sender of a request: the signed-in person, if any, and the viewer of an organization. `cookies`: to set in the response. */
 export type Visitor = {
   signedIn: SignedIn | null;
   viewer: Viewer | null;
-  /** Why a member has no viewer; null: they have one, or belong to no organization. */
+  /** Why a member has no viewer; null: they have a viewer, or belong to no organization. */
   barred: Barred | null;
   cookies: string[];
 };
 
-/** Thrown instead of showing anything of an organization to a member who doesn't fulfill its sign-in policy. */
+/** Thrown if a member doesn't meet the sign-in policy of an organization. Nothing of the organization is shown to them. */
 export class BarredError extends Error {
   constructor(readonly barred: Barred) {
     super("The session doesn't fulfill the sign-in policy.");
@@ -43,7 +43,7 @@ export const clientOf = (request: Request): Client => ({
   address: addressOf(request),
 });
 
-/** Finds who requests a page, and the organization to show them. */
+/** Finds out who requests a page, and which organization to show to them. */
 export async function findVisitor(ctx: Context, request: Request): Promise<Visitor> {
   const nobody = { signedIn: null, viewer: null, barred: null, cookies: [] };
   const authorization = request.headers.get("authorization");
@@ -62,7 +62,10 @@ export async function findVisitor(ctx: Context, request: Request): Promise<Visit
   return { signedIn, cookies, ...(signedIn ? findViewer(ctx, signedIn) : { viewer: null, barred: null }) };
 }
 
-/** The person as the viewer of the organization that they selected, else of the first one whose sign-in policy they fulfill. */
+/**
+ * The person as the viewer of the organization that they selected. If they selected none, it is the first organization whose sign-in policy they
+ * meet.
+ */
 function findViewer(ctx: Context, signedIn: SignedIn) {
   const memberships = listMemberships(ctx, signedIn.person.id);
   const chosen = memberships.find(({ org }) => org === signedIn.chosenOrg);
@@ -78,7 +81,7 @@ function findViewer(ctx: Context, signedIn: SignedIn) {
 const unmetOf = ({ signInPolicy }: Membership, { person, method }: SignedIn): Requirement[] =>
   listUnmetRequirements(signInPolicy, { email: person.email, method });
 
-/** A person as the viewer of an organization; null if they are not a member, or don't fulfill its sign-in policy. */
+/** A person as the viewer of an organization; null if they aren't a member, or don't meet its sign-in policy. */
 export function toViewer(ctx: Context, signedIn: SignedIn, orgId: string): Viewer | null {
   const { person } = signedIn;
   const memberships = listMemberships(ctx, person.id);
@@ -89,10 +92,13 @@ export function toViewer(ctx: Context, signedIn: SignedIn, orgId: string): Viewe
   return { ...membership, person, orgs, isOperator: isOperator(ctx, person.id), hasWorkers: hasWorkers(ctx) };
 }
 
-/** Workers belong to the operator of the service: an organization sees them only if it is the only one. */
+/** Workers are for the operator of the service. An organization sees them only if it is the only one. */
 const hasWorkers = (ctx: Context): boolean => ctx.config.workers.redisUrl !== null && hasOneOrg(ctx);
 
-/** Calls `show` for the current organization. If it throws not_found, tries the person's other organizations, because URLs name none. */
+/**
+ * Calls `show` for the current organization. If it throws not_found, tries the person's other organizations, because URLs don't name the
+ * organization.
+ */
 export async function showInOrg<T>(
   ctx: Context,
   visitor: Visitor,
@@ -113,7 +119,7 @@ export async function showInOrg<T>(
   throw notFound;
 }
 
-/** Passes messages on while the listener has access: a stream may outlive a session, a membership or a key. */
+/** Passes messages on for as long as the listener has access. A stream may live longer than a session, a membership or a key. */
 export async function* whileAllowed(ctx: Context, request: Request, org: string, messages: AsyncIterable<Message>) {
   for await (const message of messages) {
     const { signedIn, viewer } = await findVisitor(ctx, request);

@@ -3,7 +3,7 @@ import type { AgentLogin } from "../../models/login-schema.ts";
 import { DangerButton, Submit } from "./form-parts.tsx";
 import { When } from "./when.tsx";
 
-/** What the form of a login sends. The value of the file is its content in base64. */
+/** The fields of the login form. The value of the file is its content in base64. */
 export const LoginForm = Type.Object({ agent: Type.String(), file: Type.String() });
 
 type Props = {
@@ -12,9 +12,9 @@ type Props = {
   agents: { agent: string; file: string }[];
   logins: AgentLogin[];
   mayChange: boolean;
-  /** Query of the action of a form with files; null: the viewer may not store logins. */
+  /** The query of the form's action, which forms with files need; null: the viewer may not store logins. */
   uploadQuery: string | null;
-  /** The form that was rejected. */
+  /** The values of the form if it was rejected. */
   values: URLSearchParams | undefined;
   now: number;
 };

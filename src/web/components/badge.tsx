@@ -7,14 +7,14 @@ const padding = 6;
 const colors = { A: "#2e7d32", B: "#558b2f", C: "#9a6700", D: "#bf5b04", F: "#b3261e" } as const;
 const gray = "#57606a";
 
-/** The color of a grade such as `B+`; gray without one. */
+/** The color of a grade such as `B+`. Without a grade, it is gray. */
 const colorOf = (grade: string | null) => colors[grade?.charAt(0) as keyof typeof colors] ?? gray;
 
 const widthOf = (text: string) => Math.ceil(text.length * charWidth) + 2 * padding;
 
 const label = "evald";
 
-/** What a badge says about a prompt. `grade` null: gray. */
+/** What a badge says about a prompt. `grade`: gives the color; null for gray. */
 export type Badge = { message: string; grade: string | null };
 
 /** The badge as JSON of a Shields endpoint. */
@@ -25,7 +25,7 @@ export const toShields = ({ message, grade }: Badge) => ({
   color: colorOf(grade).slice(1),
 });
 
-/** The badge as SVG: `message` in the color of its grade. */
+/** The badge as SVG, with `message` in the color of its grade. */
 export function renderBadge({ message, grade }: Badge): string {
   const [left, right] = [widthOf(label), widthOf(message)];
   const part = (text: string, from: number, width: number) => (

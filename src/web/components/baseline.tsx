@@ -15,9 +15,9 @@ export function Change({ change, isCost = false, format }: ChangeProps) {
 
 type SummaryProps = { report: Report; result: EvalResult | null };
 
-/** How reliable the score is: the results of the repeats and the comparison with the baseline. */
+/** How reliable the score is: the results of repeated runs, and the comparison with the baseline. */
 export function BaselineSummary({ report: { baseline, agent }, result }: SummaryProps) {
-  // Runs of a rule-based agent on the same pages don't differ.
+  // All runs of a rule-based agent on the same pages have the same result.
   const isDeterministic = isRuleBased(agent.id) && (result?.n ?? 0) < 2;
   return (
     <dl class="baseline-summary">
@@ -47,7 +47,7 @@ const rangeText = ({ low, high }: { low: number; high: number }): string =>
 function resultText({ n, label, score, successRate, infraFailures, unfinished, smallestChange }: EvalResult): string {
   if (n < 2 || score === null || score.low === null)
     return `${capitalize(label)}. Run it 4+ times to tell a real change from noise${unfinished > 0 ? `; ${unfinished} pending` : ""}.`;
-  // Without any spread, an interval and a detectable change would be misleading.
+  // If all results are the same, an interval and a detectable change would be misleading.
   const isSame = score.low === score.high;
   const parts = [
     isSame ? `${score.mean} in all ${n} runs` : `mean ${score.mean} (95% CI ${score.low}–${score.high}) over ${n} runs`,

@@ -1,13 +1,13 @@
 import type { ChangeWindow } from "../../comparisons/changes.ts";
 import { findComparison, type LatestResults } from "../../comparisons/latest.ts";
 
-/** Evaluations on each side of a link: those next to the change, because the length of a URL is limited. */
+/** Maximum evaluations on each side of a link, because the length of a URL is limited. They are the evaluations next to the change. */
 const maxEvaluations = 50;
 
 type Sides = { before: string[]; after: string[] };
 type Windows = Sides & { agent: string; model: string | null };
 
-/** The comparison of all runs of an agent in evaluations before and after, given by ID, oldest first. */
+/** The URL of a comparison between all runs of an agent before and after a change. The evaluations are given by ID, oldest first. */
 export function toWindowsHref(base: string, { before, after, agent, model }: Windows): string {
   const sides = toSides({ before, after });
   return `${base}/compare?${new URLSearchParams({ ...sides, agent, ...(model !== null && { model }) })}`;
@@ -18,13 +18,16 @@ const toSides = ({ before, after }: Sides) => ({
   head: after.slice(0, maxEvaluations).join(),
 });
 
-/** The page that explains the change of a prompt's score between evaluations before and after it; without them, its newest change. */
+/**
+ * The URL of the page that explains a change of a prompt's score between evaluations before and after it. Without evaluations, it explains the newest
+ * change.
+ */
 export function toWhyHref(base: string, promptId: string, windows?: Sides): string {
   const query = windows && `?${new URLSearchParams(toSides(windows))}`;
   return `${base}/prompts/${promptId}/why${query ?? ""}`;
 }
 
-/** Where an evaluation is compared with what came before; null: there is nothing. */
+/** The URL of the comparison of an evaluation with earlier ones; null: there are none. */
 export function toComparisonHref(base: string, latest: LatestResults | null, evalRequestId: string): string | null {
   const comparison = findComparison(latest, evalRequestId);
   if (latest === null || comparison === null) return null;
@@ -33,7 +36,7 @@ export function toComparisonHref(base: string, latest: LatestResults | null, eva
     : `${base}/compare?slugs=${comparison.slugs.join()}`;
 }
 
-/** The comparison of both windows of a change. */
+/** The URL of the comparison of both windows of a change. */
 export function toChangeHref(
   base: string,
   { agent, model }: { agent: string; model: string | null },

@@ -1,18 +1,21 @@
-/** The scale of scores spans at least this many points, so that a small change doesn't look large. */
+/** The scale of scores covers at least this many points, so that a small change doesn't look large. */
 export const minScoreSpan = 20;
 
-/** The end of a scale of changes in points that shows all values: a multiple of 5, at least 10. */
+/** The end of a scale for changes in points. It is a multiple of 5, at least 10, and large enough for all values. */
 export const maxChangeOf = (values: number[]): number =>
   Math.max(10, Math.ceil(Math.max(0, ...values.map(Math.abs)) / 5) * 5);
 
-/** Scores from 0 to 100, oldest first, as a line without axes; nothing for fewer than two. `subject`: what they are scores of, for screen readers. */
+/**
+ * Scores from 0 to 100 as a line without axes, oldest first. Fewer than two scores show nothing. `subject`: the subject of the scores, for screen
+ * readers.
+ */
 export function Sparkline({ scores, subject }: { scores: number[]; subject: string }) {
   if (scores.length < 2) return null;
   const label = `Scores of ${subject}, oldest first: ${scores.map((score) => score.toFixed(0)).join(", ")}`;
   const [width, height, edge] = [96, 24, 3];
   const lowest = Math.min(...scores);
   const span = Math.max(...scores) - lowest;
-  // The scores are in the middle of the scale.
+  // The scores are centered on the scale.
   const range = Math.max(span, minScoreSpan);
   const from = lowest - (range - span) / 2;
   const x = (i: number) => edge + (i * (width - 2 * edge)) / (scores.length - 1);
@@ -29,14 +32,17 @@ export function Sparkline({ scores, subject }: { scores: number[]; subject: stri
 
 type Point = { score: number; name: string; day: string };
 
-/** Scores over time, oldest first, on a scale from 0 to 100. `name`: the hover text of a point; `day`: its date, for the axis. Put a table with the same data next to it. */
+/**
+ * Scores over time, oldest first, on a scale from 0 to 100. `name`: the hover text of a point. `day`: the date of a point, for the axis. Put a table
+ * with the same data next to the chart.
+ */
 export function ScoreChart({ points, label }: { points: Point[]; label: string }) {
   const [width, height, left, right, top, bottom] = [640, 184, 40, 8, 10, 34];
   const x = (i: number) =>
     points.length === 1 ? (left + width - right) / 2 : left + (i * (width - left - right)) / (points.length - 1);
   const y = (score: number) => top + (1 - score / 100) * (height - top - bottom);
   const last = points.length - 1;
-  // Without a class, a text ends at its x.
+  // Without a class, text ends at its x.
   const anchorOf = (i: number) => {
     if (i === 0) return "start";
     return i === last ? undefined : "middle";
@@ -67,7 +73,7 @@ export function ScoreChart({ points, label }: { points: Point[]; label: string }
   );
 }
 
-/** Share from which a usage bar has the color of a warning. */
+/** From this share on, a usage bar has the color of a warning. */
 const warningShare = 0.8;
 
 /** A usage bar. `share`: 0 to 1. */

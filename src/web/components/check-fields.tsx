@@ -17,7 +17,7 @@ const testLabels: Record<(typeof valueTests)[number], string> = {
   missing: "Must not exist",
 };
 
-/** The success checks of a prompt: the rows plus one empty row to add another. */
+/** The success checks of a prompt: the filled rows, and an empty row for another check. */
 export const Checks = () => (
   <fieldset id="checks">
     <legend>Success checks</legend>
@@ -68,7 +68,7 @@ export const Checks = () => (
   </fieldset>
 );
 
-/** What most checks leave out. */
+/** The inputs that most checks don't need. */
 function CheckOptions({ row, number }: { row: Row; number: number }) {
   const toProps = (name: keyof Row, label: string) => ({
     name: `check.${name}`,

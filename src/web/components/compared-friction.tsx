@@ -2,7 +2,7 @@ import type { Comparison } from "../../comparisons/compare.ts";
 import { capitalize, count } from "../../grading/text.ts";
 import { humanize } from "../../reports/labels.ts";
 
-/** Friction that is new on the later side of a comparison, or gone from it. */
+/** Friction that appeared on the later side of a comparison, or disappeared from it. */
 export const ComparedFriction = ({ comparison: { friction }, base }: { comparison: Comparison; base: string }) => (
   <>
     <FrictionChanges name="New friction" points={friction.new} side="after" base={base} />
@@ -12,7 +12,7 @@ export const ComparedFriction = ({ comparison: { friction }, base }: { compariso
 
 type ChangesProps = { name: string; points: Comparison["friction"]["new"]; side: "before" | "after"; base: string };
 
-/** Friction that is on one side only. */
+/** Friction that is on only one side. */
 const FrictionChanges = ({ name, points, side, base }: ChangesProps) =>
   points.length === 0 ? null : (
     <section data-friction={side}>

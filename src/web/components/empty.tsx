@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 
 type Props = { base: string; heading: string; children: ComponentChildren };
 
-/** A page without runs: its heading, what fills it, and the way to the prompts. */
+/** A page without runs: its heading, an explanation of what will be shown, and a link to the prompts. */
 export const NoRuns = ({ base, heading, children }: Props) => (
   <div class="empty">
     <h2>{heading}</h2>

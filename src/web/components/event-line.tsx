@@ -6,7 +6,7 @@ import { Payload } from "./payload.tsx";
 
 type Event = Trace["events"][number];
 
-/** Payloads up to this many characters are part of the page. Longer ones load when opened. */
+/** Payloads of up to this many characters are part of the page. Longer payloads are loaded when they are opened. */
 export const maxInlineEventChars = 1200;
 
 type LineProps = {
@@ -22,7 +22,7 @@ type LineProps = {
   isInline: boolean;
 };
 
-/** An event as a line that opens to show its fields, with its picture. */
+/** An event as one line. The line opens to show the fields and the picture of the event. */
 export function EventLine({ event, isFailed, here, frictionLabels, reportUrl, filesUrl, isInline }: LineProps) {
   const { seq, at: _at, tMs: _tMs, type, source, ...rest } = event;
   const fields: Record<string, unknown> = rest;

@@ -4,18 +4,18 @@ import type { RunFailure } from "../../agents/remedies.ts";
 import { may, type Viewer } from "../viewer.ts";
 import { ButtonForm, Copyable } from "./form-parts.tsx";
 
-/** The path of a link to this service: pages are also served at other addresses than the configured one. */
+/** The path of a link to this service. Only the path is used, because pages are also served at addresses other than the configured one. */
 const pathOf = (url: string): string => url.replace(/^https?:\/\/[^/]+/, "");
 
 type RemedyProps = {
   base: string;
   viewer: Viewer | undefined;
   failure: RunFailure;
-  /** The run to repeat; null: don't offer it. */
+  /** The run to repeat; null if repeating isn't offered. */
   runId: string | null;
 };
 
-/** What to do about a failed run: the button that helps most comes first, and is the main one. */
+/** Buttons for a failed run. The first button helps most, and is the primary one. */
 export function RemedyButtons({ base, viewer, failure: { code, action, runAgainHelps }, runId }: RemedyProps) {
   const path = action && pathOf(action.url);
   const needed = ruleOf(code).button?.needs;
@@ -39,15 +39,15 @@ export function RemedyButtons({ base, viewer, failure: { code, action, runAgainH
 }
 
 type NoticeProps = RemedyProps & {
-  /** Before the title, such as how many runs failed. */
+  /** Shown before the title, for example the number of failed runs. */
   lead?: ComponentChildren;
-  /** More buttons, after the others. */
+  /** Additional buttons, after the others. */
   children?: ComponentChildren;
-  /** Identifies the notice on its page. */
+  /** The ID of the notice on its page. */
   id?: string;
 };
 
-/** Why a run failed, and what to do. */
+/** The reason why a run failed, and what to do about it. */
 export const FailureNotice = ({ lead, children, id = "remedy", ...props }: NoticeProps) => {
   const { code, cause, title, detail, remedy, command } = props.failure;
   return (

@@ -4,7 +4,7 @@ import type { FieldTraffic } from "../../traffic/schema.ts";
 import { List } from "./figures.tsx";
 import { PageList, pathOf } from "./page-list.tsx";
 
-/** Fewer reads than this could name a single customer. */
+/** With fewer reads than this, a page could identify a single customer. */
 const minShown = 3;
 const toTimes = (times: number): string => (times > 0 && times < minShown ? "few" : formatNumber(times));
 
@@ -18,7 +18,7 @@ const kindLabels: Record<FieldTraffic["visitors"][number]["kind"], string> = {
 
 type Props = { base: string; traffic: FieldTraffic; docsUrl: string; mayPropose: boolean };
 
-/** What agents outside of runs read, beside what runs read. */
+/** The pages that agents read outside of runs, compared with the pages that runs read. */
 export const FieldTrafficSection = ({ base, traffic, docsUrl, mayPropose }: Props) => (
   <>
     <h2 id="outside">Agents outside</h2>
@@ -103,7 +103,7 @@ export const FieldTrafficSection = ({ base, traffic, docsUrl, mayPropose }: Prop
 const timesText = (times: number) => (times < minShown ? "few times" : count(times, "time"));
 const readsText = (reads: number) => (reads < minShown ? "few reads" : count(reads, "read"));
 
-/** The agents that asked most. */
+/** The agents with the most requests. */
 const summaryOf = ({ visitors }: FieldTraffic): string =>
   `${visitors
     .slice(0, 6)

@@ -40,7 +40,7 @@ export const controlProps = (
 
 type TextProps = {
   name: string;
-  /** If another form of the page has a field of that name. */
+  /** Set if another form on the page has a field with the same name. */
   id?: string;
   label: string;
   type?: "text" | "email" | "password";
@@ -50,7 +50,7 @@ type TextProps = {
   readonly?: boolean;
 };
 
-/** A required text of a form without a schema, such as a password. */
+/** A required text field of a form without a schema. */
 export const TextField = ({
   name,
   id = name,
@@ -65,7 +65,7 @@ export const TextField = ({
     <label for={id}>{label}</label>
     <input
       {...controlProps(name, { id, hint })}
-      // Preact types each kind of input separately.
+      // Preact has separate types for each kind of input.
       {...({ type, value, autocomplete } as { type: "text" })}
       readOnly={readonly}
       required
@@ -80,7 +80,7 @@ export const TextField = ({
 
 type PasswordProps = { name?: string; id?: string; label?: string; isNew?: boolean };
 
-/** The password of an account: the one that it has, or a new one. */
+/** The password of an account: the current one or a new one. */
 export const PasswordField = ({ name = "password", id, label = "Password", isNew = false }: PasswordProps) => (
   <TextField
     {...{ name, id, label }}

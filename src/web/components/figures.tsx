@@ -5,7 +5,7 @@ import type { Repeats } from "../../stats/repeats.ts";
 import { toHref } from "./pager.tsx";
 import { When } from "./when.tsx";
 
-/** A colored grade; nothing without one. */
+/** A colored grade. Without a grade, it shows nothing. */
 export const GradeMark = ({ grade, big = false }: { grade: string | null; big?: boolean }) =>
   grade === null ? null : (
     <span class={`grade grade-${grade.charAt(0).toLowerCase()}${big ? " big" : ""}`}>{grade}</span>
@@ -51,7 +51,7 @@ export const TimeFacts = ({ createdAt, completedAt, now }: TimeFactsProps) => (
 
 type FoldProps = { id: string; title: string; count?: number; children: ComponentChildren };
 
-/** A part of a page that opens on demand. */
+/** A section of a page that opens on demand. */
 export const Fold = ({ id, title, count, children }: FoldProps) => (
   <details class="fold" id={id}>
     <summary>
@@ -64,7 +64,7 @@ export const Fold = ({ id, title, count, children }: FoldProps) => (
 );
 
 const maxEvents = 6;
-/** Events that the session page shows above the one a link leads to. */
+/** The number of events that the session page shows before the linked one. */
 const earlierEvents = 3;
 
 /** URL of an event on the session page. */
@@ -90,14 +90,17 @@ export const EvidenceLinks = ({ events, session }: { events: number[]; session: 
   </span>
 );
 
-/** `sort`: name of the column in the `sort` parameter, if the list can be sorted by it. `largestFirst`: whether the first click sorts in descending order, as for numbers by default. */
+/**
+ * `sort`: the name of the column in the `sort` parameter, if the list can be sorted by it. `largestFirst`: whether the first click sorts in
+ * descending order. That is the default for numbers.
+ */
 type ColumnOptions = { label: string; sort?: string; isNumber?: boolean; largestFirst?: boolean };
 export type Column = string | ColumnOptions;
 
-/** The order of a list. `by`: descending with a leading minus. `toHref` omits the default order from the URL. */
+/** The order of a list. `by`: the column, with a leading minus for descending order. `toHref` omits the default order from the URL. */
 export type Sorting = { by: string; toHref: (sort: string) => string };
 
-/** `numbers`: right-aligned columns after all others, for numbers and buttons. */
+/** `numbers`: right-aligned columns for numbers and buttons, after all other columns. */
 type TableHeadProps = { labels: Column[]; numbers?: Column[]; sorting?: Sorting };
 
 /** Table headings: text columns, then numeric columns. Headings of sortable columns are links. */
@@ -133,7 +136,7 @@ function HeadCell({ column, sorting }: { column: ColumnOptions; sorting?: Sortin
   );
 }
 
-/** The order of a list with this query. `defaultSort`: the order without the parameter. */
+/** The order of a list with this query. `defaultSort`: the order if the query has no parameter for it. */
 export const toSorting = (
   here: string,
   query: { sort?: string; offset?: unknown; createdBy?: string },
@@ -146,11 +149,11 @@ export const toSorting = (
 /** Headings of the columns that summarize several runs. */
 export const summaryColumns = ["Mean score (95% CI)", "Goal reached", "Median time", "Median agent cost"];
 
-/** How many of the judged runs reached the goal. The others say nothing about it. */
+/** How many of the judged runs reached the goal. Other runs say nothing about the goal. */
 export const goalReachedText = (rate: Repeats["successRate"]): string =>
   rate === null ? outcomeLabels.not_judged : `${percent(rate.value)} of ${rate.of} judged`;
 
-/** Scrolls a table that is wider than the page, by keyboard as well. */
+/** A scroll area for a table that may be wider than the page. It can also be scrolled with the keyboard. */
 export const ScrollArea = ({ label, children }: { label: string; children: ComponentChildren }) => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard
   // biome-ignore lint/a11y/useSemanticElements: it is neither a landmark nor a part of a form
@@ -161,7 +164,7 @@ export const ScrollArea = ({ label, children }: { label: string; children: Compo
 
 type ListProps = TableHeadProps & { label: string; isStacked?: boolean; children: ComponentChildren };
 
-/** A table of rows with their headings. `isStacked`: its rows become cards on phones, where cells show their `data-label`. */
+/** A table with column headings. `isStacked`: on phones, its rows become cards, and cells show their `data-label`. */
 export const List = ({ label, isStacked, children, ...heads }: ListProps) => (
   <ScrollArea label={label}>
     <table class={isStacked ? "list stacked" : "list"}>

@@ -3,7 +3,7 @@ import { oneLine } from "../../grading/text.ts";
 import { titleOf } from "../../reports/labels.ts";
 import { useDay } from "./when.tsx";
 
-/** A prompt as an option of a filter. */
+/** A prompt, as needed for an option of a filter. */
 export type PromptName = { id: string; title: string | null; text: string };
 
 /** Prompts as options of a Choice. */
@@ -13,7 +13,7 @@ export const promptChoices = (prompts: PromptName[]) =>
 type Props = {
   name: string;
   label: string;
-  /** Label of the empty option. Without it a value is always selected. */
+  /** Label of the empty option. Without it, a value is always selected. */
   allLabel?: string;
   value?: string;
   children: (readonly [value: string, label: string])[];
@@ -33,12 +33,12 @@ export const Choice = ({ name, label, allLabel, value, children }: Props) => (
 
 type FilterProps = {
   action: string;
-  /** Id of the element to replace at each `trigger`. Without it the whole page reloads. */
+  /** ID of the element to replace at each `trigger`. Without it, the whole page reloads. */
   part?: string;
   trigger?: string;
-  /** Label of the link that clears the filters; false to hide it. */
+  /** Label of the link that clears the filters; false hides the link. */
   clearLabel?: string | false;
-  /** The order of the list, which filtering keeps. */
+  /** The order of the list, which stays the same when the list is filtered. */
   sort?: string;
   children: ComponentChildren;
 };
@@ -53,7 +53,7 @@ export const Filter = ({ action, part, trigger = "change", clearLabel = false, s
   </form>
 );
 
-/** The first and the last day of a period, each of which may be a time in the URL. */
+/** The first and the last day of a period. In the URL, each of them may also be a time. */
 export function PeriodFields({ since, until }: { since: string | undefined; until: string | undefined }) {
   const dayOf = useDay();
   return (
@@ -70,14 +70,16 @@ export function PeriodFields({ since, until }: { since: string | undefined; unti
 
 const dayLength = "2026-11-21".length;
 
-/** What a date field shows: a day as it is, and the last day before a time, with which links to earlier data end. */
+/**
+ * The value of a date field. A day stays unchanged. For a time, it is the last day before that time, because links to earlier data end with a time.
+ */
 function toDateField(time: string | undefined, dayOf: (iso: string) => string): string | undefined {
   if (time === undefined || time.length <= dayLength || Number.isNaN(Date.parse(time))) return time;
   const lastMs = Date.parse(time) - 1;
   return dayOf(new Date(lastMs).toISOString());
 }
 
-/** Loads only the part again at each `trigger`, instead of the whole page. */
+/** Attributes that reload only the part at each `trigger`, and not the whole page. */
 const replacePartOn = (action: string, part: string, trigger: string) => ({
   "hx-get": action,
   "hx-trigger": trigger,

@@ -14,7 +14,10 @@ type ListProps = {
   site: Site;
 };
 
-/** Friction points with their evidence. `labels`: by ID, such as F1. `session`: URL of the session page; null if the events cannot be read. `hasHistory`: whether they link to their history. */
+/**
+ * Friction points with their evidence. `labels`: labels such as F1, by ID. `session`: URL of the session page; null if the events cannot be read.
+ * `hasHistory`: whether friction points link to their history.
+ */
 export function FrictionList({ report, labels, session, hasHistory, site }: ListProps) {
   const { frictionPoints } = report;
   return (

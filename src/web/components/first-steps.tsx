@@ -1,6 +1,9 @@
 import type { Site } from "../site.ts";
 
-/** What is already set up. `promptId`: the first prompt, if there is one. `usesKeys`: an API key was used. `hasTeam`: someone else is a member or invited. */
+/**
+ * The steps that are already done. `promptId`: the first prompt, if there is one. `usesKeys`: whether an API key was used. `hasTeam`: whether
+ * somebody else is a member or was invited.
+ */
 export type FirstSteps = {
   promptId: string | null;
   hasRuns: boolean;
@@ -10,7 +13,7 @@ export type FirstSteps = {
   hasTeam: boolean;
 };
 
-/** Whether an organization has no prompt but the example, as far as its steps are shown. */
+/** Whether an organization has only the example prompt, provided that its steps are still shown. */
 export const hasOnlyExample = (steps: FirstSteps | null): boolean => steps !== null && steps.promptId === null;
 
 /** Whether an organization has taken all first steps. */
@@ -19,10 +22,13 @@ export const isComplete = ({ promptId, hasReports, hasSchedule, usesKeys, hasTea
 
 type Step = { name: string; path: string; isDone: boolean };
 
-/** The first so many steps need a prompt. Without one they have no link, since the form for it is on the same page. */
+/**
+ * The number of steps at the beginning of the list that need a prompt. Without a prompt, they have no link, because the form for a prompt is on the
+ * same page.
+ */
 const stepsOfPrompt = 3;
 
-/** The setup checklist of an organization, until all steps are done or the list is hidden. */
+/** The setup checklist of an organization. It is shown until all steps are done or the list is hidden. */
 export function FirstStepsList({ site: { base }, steps }: { site: Site; steps: FirstSteps }) {
   const { promptId } = steps;
   const prompt = promptId === null ? "/" : `/prompts/${promptId}`;

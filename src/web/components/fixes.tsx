@@ -8,20 +8,20 @@ import { ExternalLink } from "./layout.tsx";
 import { Day } from "./when.tsx";
 
 /**
- * What verifying a fix takes. `fingerprint`: of a friction point of the fix, by which it is marked as done. `maxUsd`: of all `runs` together;
- * null: unknown, 0: no paid model.
+ * What verifying a fix requires. `fingerprint`: a friction point of the fix, which is used to mark the fix as done. `maxUsd`: the maximum cost of all
+ * `runs` together; null: unknown; 0: no paid model is used.
  */
 export type Verification = { fingerprint: string; runs: number; maxUsd: number | null };
 
 type Props = {
   report: Report;
-  /** The short label of each friction point, such as F1, by its ID. */
+  /** The short label of each friction point, such as F1, by the ID of the friction point. */
   labels: Map<string, string>;
   base: string;
   /** URL of the report, for the forms. */
   path: string;
   session: string | null;
-  /** By the ID of the recommended fix; null: the viewer may not start runs. */
+  /** By the ID of the recommended fix; null if the viewer may not start runs. */
   verifications: ReadonlyMap<string, Verification> | null;
   mayDismiss: boolean;
 };
@@ -34,7 +34,7 @@ const statusLabels: Record<NonNullable<Recommendation["done"]>["status"], string
   reopened: "Regressed",
 };
 
-/** Recommended fixes, best first, with the change, its location, the evidence and the actions. */
+/** Recommended fixes, best first. Each has the change, its location, the evidence and the actions. */
 export function Fixes(props: Props) {
   const { recommendations } = props.report;
   const openFixes = recommendations.filter(({ dismissed, isConvention }) => dismissed === null && !isConvention);
@@ -155,7 +155,7 @@ function FrictionPills({ frictions }: { frictions: Report["frictionPoints"] }) {
   const [mostSeen = worst.seenIn] = frictions.map(({ seenIn }) => seenIn).toSorted((a, b) => b.runs - a.runs);
   const sumOf = (field: "lostSeconds" | "lostUsd") => frictions.reduce((sum, each) => sum + (each[field] ?? 0), 0);
   const [seconds, usd] = [sumOf("lostSeconds"), sumOf("lostUsd")];
-  // Smaller losses would be shown as zero.
+  // A smaller loss would be shown as zero.
   const secondsText = seconds >= 0.1 && `${Number(seconds.toFixed(1))} s`;
   const lossesText = [secondsText, usd >= 0.005 && `$${usd.toFixed(2)}`].filter(Boolean).join(", ");
   return (
@@ -169,7 +169,7 @@ function FrictionPills({ frictions }: { frictions: Report["frictionPoints"] }) {
   );
 }
 
-/** The line to change and what it becomes, or the text that is wrong. */
+/** The line to change, before and after, or the text that is wrong. */
 export function Diff({ id, evidence }: { id: string; evidence: Recommendation["evidence"] }) {
   const diff = diffOf(evidence);
   if (diff)
@@ -191,7 +191,7 @@ const stepLabels = { read: "read", failed: "tried", guessed: "guessed", worked: 
 
 type EvidenceStep = NonNullable<Recommendation["evidence"]>["steps"][number];
 
-/** What was read, failed and worked, each linked to its event. Several guesses are one step. */
+/** What was read, what failed and what worked, each linked to its event. Several guesses are joined into one step. */
 function EvidenceSteps({ steps, session }: { steps: EvidenceStep[]; session: string | null }) {
   const shownSteps = steps.filter(({ role }, i) => role !== "guessed" || steps[i - 1]?.role !== "guessed");
   const guesses = steps.filter(({ role }) => role === "guessed").length;
@@ -223,7 +223,7 @@ function usdText(maxUsd: number | null): string {
 
 type VerifyProps = { fix: Recommendation; path: string; verification: Verification; model: string | null };
 
-/** Shows the price, and asks for consent unless it is free. */
+/** Shows the price. Asks for consent, unless verifying is free. */
 function Verify({ fix, path, verification: { fingerprint, runs, maxUsd }, model }: VerifyProps) {
   const price = `${count(runs, "run")}, ${usdText(maxUsd)}`;
   return (

@@ -1,13 +1,16 @@
 import { threshold } from "../../stats/power.ts";
 import { maxChangeOf } from "./charts.tsx";
 
-/** A change in points with its interval. `label`: what changed; `isTotal`: over all prompts. */
+/** A change in points with its interval. `label`: what changed. `isTotal`: whether it is the change over all prompts. */
 export type ForestRow = { label: string; delta: number; low: number | null; high: number | null; isTotal: boolean };
 
-/** Labels are above their lines, so that the plot can be read on a narrow screen. */
+/** Labels are above the intervals, so that the plot can be read on a narrow screen. */
 const [rowHeight, labelHeight, chartWidth] = [42, 16, 420];
 
-/** Changes of scores with their 95% intervals, one per line, on one scale. Put a table with the same data next to it. */
+/**
+ * Changes of scores with their 95% intervals. Each change has its own line, and all have the same scale. Put a table with the same data next to the
+ * plot.
+ */
 export function ForestPlot({ rows, title }: { rows: ForestRow[]; title: string }) {
   const maxPoints = maxChangeOf(rows.flatMap(({ delta, low, high }) => [delta, low ?? delta, high ?? delta]));
   const x = (points: number) => chartWidth / 2 + (points / maxPoints) * (chartWidth / 2 - 12);

@@ -9,16 +9,16 @@ export const Submit = ({ children }: { children: ComponentChildren }) => (
 
 type ButtonProps = {
   action: string;
-  /** Field that the button sends. */
+  /** The name of the field that the button sends. */
   name?: string;
   value?: string;
-  /** Names what it is about, for screen readers. */
+  /** The subject of the button, for screen readers. */
   label?: string;
   class?: string;
   children: ComponentChildren;
 };
 
-/** A form that is only a button. */
+/** A form that consists only of a button. */
 export const ButtonForm = ({ action, label, children, ...button }: ButtonProps) => (
   <form method="post" action={action}>
     <button type="submit" aria-label={label} {...button}>
@@ -27,10 +27,10 @@ export const ButtonForm = ({ action, label, children, ...button }: ButtonProps) 
   </form>
 );
 
-/** A form that is only a button and destroys something. Its route asks for confirmation. */
+/** A form that consists only of a button for a destructive action. Its route asks for confirmation. */
 export const DangerButton = (props: ButtonProps) => <ButtonForm class="bad" {...props} />;
 
-/** The messages about the last form. */
+/** The messages about the last submitted form. */
 export const Notices = ({ successMessage, errorMessage }: { successMessage?: string; errorMessage?: string }) => (
   <>
     {successMessage && (
@@ -46,7 +46,7 @@ export const Notices = ({ successMessage, errorMessage }: { successMessage?: str
   </>
 );
 
-/** A value with a button to copy it. */
+/** A value with a button that copies it. */
 export const Copyable = ({ id, value, buttonText = "Copy" }: { id: string; value: string; buttonText?: string }) => (
   <p class="copy">
     <code id={id}>{value}</code>
@@ -58,7 +58,7 @@ export const Copyable = ({ id, value, buttonText = "Copy" }: { id: string; value
 
 type SecretProps = { id: string; title: string; value: string; children?: ComponentChildren };
 
-/** A secret that was just created and is shown only once. */
+/** A secret that was just created. It is shown only once. */
 export const NewSecret = ({ id, title, value, children }: SecretProps) => (
   <section class="created-key" aria-labelledby={`${id}-title`}>
     <h2 id={`${id}-title`}>{title}</h2>

@@ -4,7 +4,7 @@ import type { Grading } from "../../reports/schema.ts";
 import { GradeMark, List } from "./figures.tsx";
 import { Time, useTime } from "./when.tsx";
 
-/** `path`: URL of the report. `mayPin`: the viewer may choose which grading the report shows. */
+/** `path`: URL of the report. `mayPin`: whether the viewer may choose which grading the report shows. */
 type Props = { gradings: Grading[]; path: string; mayPin: boolean };
 
 /** All gradings of a session, oldest first. Hidden if there is only one. */
@@ -66,7 +66,7 @@ export function Gradings({ gradings, path, mayPin }: Props) {
 
 type InUseProps = Omit<Props, "gradings"> & { grading: Grading };
 
-/** Whether the report shows a grading, and the button that makes it do so. */
+/** Whether the report shows a grading. If not, a button lets it show this grading. */
 function InUse({ grading: { id, isShown, isPinned, createdAt }, path, mayPin }: InUseProps) {
   const toTime = useTime();
   if (isPinned) return <>Pinned</>;

@@ -10,12 +10,12 @@ import { RemedyButtons } from "./failure.tsx";
 import { foreignText } from "./layout.tsx";
 import { Day, When } from "./when.tsx";
 
-/** What a viewer can do with a line. `members`: whom it can be assigned to. */
+/** The actions of a viewer on a line. `members`: the people that it can be assigned to. */
 export type InboxActions = { members: { name: string; email: string }[] };
 
 type LineProps = { site: Site; viewer: Viewer; now: number; item: InboxItem; actions: InboxActions | null };
 
-/** One line per problem or improvement: how large it is, what and since when, where, and what to do. */
+/** One line for each problem or improvement: its size, what it is and since when, where it is, and what to do. */
 export const InboxList = ({ items, ...props }: Omit<LineProps, "item"> & { items: InboxItem[] }) => (
   <ul class="inbox">
     {items.map((item) => (
@@ -54,7 +54,7 @@ function Line({ site, viewer, now, item, actions }: LineProps) {
   );
 }
 
-/** What a line shows. `where`: the page, the last success or a command, beside the text. */
+/** The content of a line. `where`: shown beside the text, for example the page, the last success or a command. */
 type LineContent = Record<"name" | "text" | "button", ComponentChildren> & { where?: ComponentChildren };
 
 const ButtonLink = ({ href, isMain = false, children }: { href: string; isMain?: boolean; children: string }) => (
@@ -63,14 +63,14 @@ const ButtonLink = ({ href, isMain = false, children }: { href: string; isMain?:
   </a>
 );
 
-/** What is wrong, and how long it has been so: with `now` as a duration, else as a day. */
+/** What is wrong, and since when: with `now` as a duration, otherwise as a day. */
 const TextSince = ({ item, now }: { item: InboxItem; now?: number }) => (
   <>
     Since {now === undefined ? <Day at={item.since} /> : <When at={item.since} now={now} />}: {itemText(item)}
   </>
 );
 
-/** Where the failed runs are shown: the only one, or lists, since several prompts have no list of their own. */
+/** The path where failed runs are shown. A single run has its own page. Several prompts together have no list of their own. */
 function failedRunsPath({ failed, runId, prompt, agent, otherPrompts }: FailedRuns): string {
   if (failed === 1) return `/runs/${runId}`;
   const ofOnePrompt = `&promptId=${prompt.id}&agent=${encodeURIComponent(agent)}`;
@@ -263,7 +263,7 @@ function scoreContent(item: ScoreChange, base: string): LineContent {
   };
 }
 
-/** Who takes care of an item, and until when it is hidden. */
+/** Who is assigned to an item, and until when the item is hidden. */
 const Mark = ({ item: { assignee, snoozedUntil, markedBy, markedAt }, now }: { item: InboxItem; now: number }) =>
   markedAt !== null && (assignee !== null || snoozedUntil !== null) ? (
     <p class="soft">

@@ -19,31 +19,31 @@ type Crumb = { name: string; path?: string };
 
 type Props = {
   site: Site;
-  /** Set on pages of an organization, which show its menu. */
+  /** Set on pages of an organization. They show the menu of the organization. */
   viewer?: Viewer;
-  /** Whether a person without an organization is signed in. */
+  /** Whether the signed-in person has no organization. */
   isSignedIn?: boolean;
-  /** Path without the base, with its leading slash. */
+  /** Path without the base path. It starts with a slash. */
   path: string;
   title: string;
   description?: string;
-  /** The organization that shows the page to people without an account. It has no menu and no links to other pages of the service. */
+  /** The organization that shows the page to people without an account. Such a page has no menu and no links to other pages of the service. */
   publisher?: string;
-  /** Public pages are indexed by search engines and have a Markdown version. */
+  /** Whether the page is public. Search engines index public pages, and public pages have a Markdown version. */
   isPublic?: boolean;
   markdownPath?: string;
   /** Reload interval for browsers without JavaScript. */
   refreshSeconds?: number;
   crumbs?: Crumb[];
-  /** Shown next to the content, but after it in the document so that screen readers reach the content first. */
+  /** Shown beside the content. In the document it comes after the content, so that screen readers reach the content first. */
   aside?: VNode;
   children: ComponentChildren;
 };
 
-/** Hidden field that names the organization a form belongs to: another tab may have switched organizations since. */
+/** Hidden field with the organization that a form belongs to. The person may have switched organizations in another tab since then. */
 export const orgField = "madeFor";
 
-/** Renders a page fragment. Adds the organization of the viewer to each of its forms. */
+/** Renders a page fragment. Adds the viewer's organization to each form. */
 export const renderFragment = (part: VNode, viewer?: Viewer, timeZone = viewer?.timeZone ?? "UTC"): string => {
   const html = renderToString(<TimeZone.Provider value={timeZone}>{part}</TimeZone.Provider>);
   if (!viewer) return html;
@@ -51,7 +51,7 @@ export const renderFragment = (part: VNode, viewer?: Viewer, timeZone = viewer?.
   return html.replaceAll(/<form\b[^>]*\bmethod="post"[^>]*>/g, (form) => form + field);
 };
 
-/** Renders a whole document. `timeZone`: default that of the viewer. */
+/** Renders a whole document. `timeZone`: by default, the time zone of the viewer. */
 export function renderPage(page: JSX.Element, timeZone?: string): string {
   return `<!doctype html>\n${renderFragment(page, page.props.viewer, timeZone)}\n`;
 }
@@ -155,7 +155,7 @@ const SiteBar = ({ site: { base }, isSignedIn, path }: { site: Site; isSignedIn:
 );
 
 function AccountLink({ base, isSignedIn, path }: { base: string; isSignedIn: boolean; path: string }) {
-  // Caches keep the documentation, which is the same for everyone who isn't signed in.
+  // Caches keep the documentation, so it must be the same for everyone who isn't signed in.
   if (path.startsWith("/docs")) return <a href={`${base}/`}>Home</a>;
   const place = isSignedIn ? "/account" : "/sign-in";
   return (
@@ -179,7 +179,7 @@ const ToastLine = ({ base, toast: { text, undo } }: { base: string; toast: Toast
 
 const themeNames = { system: "System", light: "Light", dark: "Dark" };
 
-/** Chooses the color scheme. `path`: of this page, to return to. */
+/** Chooses the color scheme. `path`: the path of this page, to return to it. */
 const ThemeSwitch = ({ site: { base, theme }, path }: { site: Site; path: string }) => (
   <form class="theme" method="post" action={`${base}/theme`} aria-label="Color scheme">
     <input type="hidden" name="from" value={path} />
@@ -243,7 +243,7 @@ const Menu = ({ site, viewer, path }: { site: Site; viewer: Viewer; path: string
   </header>
 );
 
-/** The current organization, with a switcher if the person has several. */
+/** The current organization. If the person has several organizations, it is a switcher. */
 const Switcher = ({ base, viewer }: { base: string; viewer: Viewer }) =>
   viewer.orgs.length < 2 ? (
     <p class="org">{viewer.orgName}</p>
@@ -313,16 +313,16 @@ const Crumbs = ({ base, crumbs, markdownPath }: CrumbsProps) => (
   </nav>
 );
 
-/** Attributes of text in the language of someone else: its direction is that of its letters, and its language is unknown. */
+/** Attributes of text that somebody else has written. Its direction follows from its letters, and its language is unknown. */
 export const foreignText = { dir: "auto", lang: "" } as const;
 
-/** An address to show. The docs of a folder have none outside of their runs. */
+/** An address as text. Docs from a folder have no address outside of their runs. */
 export function addressText(url: string): string {
   const digest = siteDigestOf(url);
   return digest === null ? url : `Built docs ${digest}${new URL(url).pathname.replace(/^\/$/, "")}`;
 }
 
-/** A URL from a target or a caller: a link only for http(s), without referrer. */
+/** A URL that comes from a target or a caller. It becomes a link only if it is http(s), and the link sends no referrer. */
 export function ExternalLink({ url }: { url: string }) {
   const href = siteDigestOf(url) === null ? httpUrl(url)?.href : undefined;
   return href === undefined ? (

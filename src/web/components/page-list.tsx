@@ -1,7 +1,7 @@
 import { formatNumber } from "../../reports/labels.ts";
 import { ScrollArea } from "./figures.tsx";
 
-/** The path and query of the URL of a page; a text that is no URL as it is. */
+/** The path and query of a page's URL. Text that isn't a URL is returned unchanged. */
 export const pathOf = (url: string): string => {
   const { pathname, search } = URL.parse(url) ?? { pathname: url, search: "" };
   return pathname + search;
@@ -9,7 +9,7 @@ export const pathOf = (url: string): string => {
 
 type Props = { title: string; text: string; total: number; items: { url: string; note: string }[] };
 
-/** Pages of docs under a heading, each with a note. `total`: how many there are, also those that aren't listed. */
+/** Pages of docs under a heading, each with a note. `total`: the number of pages, including pages that aren't listed. */
 export const PageList = ({ title, text, total, items }: Props) => (
   <section>
     <h2>

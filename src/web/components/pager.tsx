@@ -3,15 +3,15 @@ import type { ComponentChildren } from "preact";
 type PageLink = { rel?: "prev" | "next"; href: string; text: string };
 
 type Props = {
-  /** Accessible name, for a page with two of them. */
+  /** Accessible name, needed if a page has two pagers. */
   label?: string;
-  /** Which part of the list is shown. */
+  /** Describes which part of the list is shown. */
   range?: string;
   links: (PageLink | false | null)[];
   children?: ComponentChildren;
 };
 
-/** Links to the other pages of a list, after other content of the same line. */
+/** Links to the other pages of a list. They follow other content on the same line. */
 export function Pager({ label = "Pages", range, links, children }: Props) {
   const pageLinks = links.filter((link) => link !== false && link !== null);
   return (
@@ -31,12 +31,12 @@ export function Pager({ label = "Pages", range, links, children }: Props) {
   );
 }
 
-/** Which items of a list a page shows. */
+/** The range of items that a page of a list shows. */
 export type ListRange = { offset: number; perPage: number; total: number };
 
 type Offsets = ListRange & { toPage: (offset: number) => string };
 
-/** The links of a list with an offset. The pair names the previous and the next page. */
+/** The links of a list with an offset. The pair contains the texts of the link to the previous page and of the link to the next page. */
 export const offsetLinks = (
   { offset, perPage, total, toPage }: Offsets,
   [previous, next]: [string, string] = ["Newer", "Older"],

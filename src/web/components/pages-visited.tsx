@@ -22,13 +22,16 @@ const provenanceLabels: Record<Step["provenance"], string> = {
 };
 
 const maxDepth = 6;
-/** In SVG units, of which 16 are a rem. `corner`: radius of the bend of an edge. */
+/** In SVG units. 16 units are one rem. `corner`: radius of the bend in an edge. */
 const [rowHeight, indent, dotRadius, corner] = [32, 16, 5, 8];
 const column = (depth: number) => 10 + Math.min(depth, maxDepth) * indent;
 
 type Props = { pagesVisited: PagesVisited; session: string | null };
 
-/** The docs as the agent met them: each page in the order of the visits, under the page that led there. `session`: the page with its events. */
+/**
+ * The docs as the agent visited them. Pages are in the order of the visits, and each is under the page that led to it. `session`: the page with the
+ * events of the session.
+ */
 export function VisitedPages({ pagesVisited: { steps, unlisted }, session }: Props) {
   if (steps.length === 0) return null;
   const stepsByKind = Map.groupBy(steps, ({ kind }) => kind);
@@ -69,7 +72,7 @@ export function VisitedPages({ pagesVisited: { steps, unlisted }, session }: Pro
 
 const middle = (index: number) => index * rowHeight + rowHeight / 2;
 
-/** The edge from the page that linked a step to the step; the last sibling draws the shared vertical line. */
+/** The edge to a step from the page that linked to it. The last sibling draws the vertical line for all siblings. */
 function Edge({ steps, index }: { steps: Step[]; index: number }) {
   const { parent, depth } = steps[index] as Step;
   if (parent === null) return null;

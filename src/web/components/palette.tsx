@@ -1,4 +1,4 @@
-/** The search as a dialog. Its results are loaded while typing; the arrow keys select one. */
+/** The search dialog. Results are loaded while the user types, and the arrow keys select a result. */
 export const Palette = ({ base }: { base: string }) => (
   <dialog id="palette" aria-label="Search">
     <form method="get" action={`${base}/search`}>
@@ -20,7 +20,7 @@ export const Palette = ({ base }: { base: string }) => (
   </dialog>
 );
 
-/** Opens the search: a link to its page without JavaScript. */
+/** Opens the search dialog. Without JavaScript, it is a link to the search page. */
 export const SearchLink = ({ base }: { base: string }) => (
   <a class="search-link" href={`${base}/search`} data-palette>
     Search{" "}

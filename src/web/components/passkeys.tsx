@@ -1,6 +1,6 @@
 import type { Site } from "../site.ts";
 
-/** A button to sign in with a passkey, which only works with a script. */
+/** A button to sign in with a passkey. It works only with JavaScript. */
 export const PasskeySignIn = ({ site, next }: { site: Site; next: string }) => (
   <>
     <p class="or only-live">or</p>

@@ -2,15 +2,15 @@ import type { ComponentChildren } from "preact";
 import { Fact } from "./figures.tsx";
 import { ExternalLink, foreignText } from "./layout.tsx";
 
-/** Values nested deeper are shown as JSON. */
+/** Values that are nested deeper than this are shown as JSON. */
 const maxDepth = 3;
 const isMap = (value: unknown): value is Record<string, unknown> =>
   value !== null && typeof value === "object" && !Array.isArray(value);
 const isPrimitive = (value: unknown): boolean => value === null || typeof value !== "object";
 
 /**
- * The fields of an event: text as is, everything else as colored JSON, such as the `raw` fields of an unreadable milestone. All of it is
- * untrusted data.
+ * The fields of an event. Text is shown as it is. Everything else is shown as colored JSON, such as the `raw` fields of an unreadable milestone. All
+ * fields are untrusted data.
  */
 export function Payload({ fields, depth = 1 }: { fields: Record<string, unknown>; depth?: number }) {
   return (
@@ -45,12 +45,12 @@ function Value({ value, depth }: { value: unknown; depth: number }) {
 const jsonString = /"(?:[^"\\]|\\.)*"/.source;
 const jsonWord = /\b(?:true|false|null)\b/.source;
 const jsonNumber = /-?\d+(?:\.\d+)?(?:e[+-]?\d+)?/.source;
-/** Strings, with the colon after those that are keys, words and numbers. */
+/** Matches the tokens of JSON: strings (including the colon after a key), words and numbers. */
 const tokens = new RegExp(`(${jsonString})(\\s*:)?|${jsonWord}|${jsonNumber}`, "gi");
 
 const kindOf = (token: string): string => (/^-?\d/.test(token) ? "n" : "b");
 
-/** JSON with syntax colors, by classes: keys `k`, strings `s`, numbers `n`, and `b` for booleans and null. */
+/** JSON with syntax colors. Its CSS classes are `k` for keys, `s` for strings, `n` for numbers, and `b` for booleans and null. */
 function highlightJson(json: string): ComponentChildren[] {
   const parts: ComponentChildren[] = [];
   let at = 0;

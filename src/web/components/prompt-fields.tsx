@@ -9,13 +9,13 @@ import { Field } from "./field.tsx";
 import { errorMessageAt, FieldError, SchemaField, useForm } from "./schema-form.tsx";
 import { useTime } from "./when.tsx";
 
-/** Before the name of a variable, in the field of its default value. */
+/** The prefix of a variable's name, in the field for its default value. */
 const defaultsPrefix = "templateDefaults.";
 
-/** What follows from the fields of a prompt's form: the variables in its texts, and the next runs of its schedule. */
+/** Values that are derived from the fields of a prompt's form: the variables in its texts, and the next runs of its schedule. */
 export type DerivedValues = {
   variables: string[];
-  /** Next runs in the time zone of the organization. */
+  /** The next runs, in the time zone of the organization. */
   times: string[];
   problem: string | null;
   timeZone: string;
@@ -23,7 +23,7 @@ export type DerivedValues = {
 
 type DerivedFieldsProps = { values: URLSearchParams; derived: DerivedValues; errorMessage?: string };
 
-/** The part of the form that changes while it is filled in: variables with their default values, and the next scheduled runs. */
+/** The part of the form that changes while the user fills it in: the variables with their default values, and the next scheduled runs. */
 export const DerivedFields = ({
   values,
   derived: { variables, times, problem, timeZone },
@@ -61,7 +61,7 @@ export const DerivedFields = ({
       {[...values]
         .filter(([name]) => name.startsWith(defaultsPrefix) && !variables.includes(name.slice(defaultsPrefix.length)))
         .map(([name, value]) => (
-          // Kept in case its variable is typed again.
+          // Kept in case the variable is typed again.
           <input key={name} type="hidden" name={name} value={value} />
         ))}
       {errorMessage && <p class="wrong">{errorMessage}</p>}
@@ -71,7 +71,7 @@ export const DerivedFields = ({
 
 const urlKinds = ["docs", "openapi", "competitor", "mcp"];
 
-/** The rows plus one empty row to add another. */
+/** The filled rows, and an empty row for another URL. */
 export const Urls = () => (
   <fieldset>
     <legend>More start URLs</legend>
@@ -93,7 +93,7 @@ export const Urls = () => (
             ))}
           </select>
           <input name="url.name" aria-label={`Name of URL ${i + 1}`} value={name} placeholder="Name" />
-          {/* The properties of the URL that have no input, as JSON. */}
+          {/* Properties of the URL that have no input, as JSON. */}
           <input type="hidden" name="url.more" value={more} />
         </div>
       ),
@@ -103,14 +103,14 @@ export const Urls = () => (
 );
 
 type AgentOptionsProps = {
-  /** Before the names of the inputs. */
+  /** The prefix of the names of the inputs. */
   prefix: "options" | "furtherAgent";
-  /** Names the agent, for inputs of several. */
+  /** The name of the agent, to tell the inputs of several agents apart. */
   agentName: string;
   texts: OptionTexts;
 };
 
-/** Settings of a coding agent. All are optional; the prompt is rejected if its agent lacks one. */
+/** Settings of a coding agent. All are optional. The prompt is rejected if its agent doesn't support a setting. */
 function AgentOptionFields({ prefix, agentName, texts }: AgentOptionsProps) {
   const toProps = (name: keyof OptionTexts, label: string) => ({
     name: `${prefix}.${name}`,
@@ -158,7 +158,7 @@ function AgentOptionFields({ prefix, agentName, texts }: AgentOptionsProps) {
   );
 }
 
-/** Further agents of the prompt, as rows of the form: those filled in, plus an empty one to add another. */
+/** Additional agents of the prompt as rows of the form: the filled rows, and an empty row for another agent. */
 export function FurtherAgents({ agents }: { agents: AgentInfo[] }) {
   const form = useForm();
   const rows = rowsOf(form.values, "furtherAgent");
@@ -211,7 +211,7 @@ export const limitLabels: Record<keyof Limits, string> = {
   memoryBytes: "Memory (bytes)",
 };
 
-/** Whether a group of fields has values or an error, and so must be visible. */
+/** Whether a group of fields has values or an error. If so, it must be visible. */
 function useIsOpen(group: string): boolean {
   const form = useForm();
   const isFilled = [...form.values].some(([name, value]) => name.startsWith(`${group}.`) && value !== "");
@@ -232,7 +232,7 @@ export const LimitFields = () => (
   </details>
 );
 
-/** What the workspace holds when the agent starts. */
+/** What the workspace contains when the agent starts. */
 export const WorkspaceFields = ({ archives }: { archives: Archive[] }) => (
   <details class="more" id="workspace" open={useIsOpen("workspace")}>
     <summary>Workspace</summary>
@@ -287,7 +287,7 @@ const maxMib = maxArchiveBytes / 1024 ** 2;
 
 type ArchiveProps = { name: string; label: string; hint: string; archives: Archive[] };
 
-/** Selects an uploaded archive, or uploads one. */
+/** Selects an uploaded archive, or uploads a new one. */
 function ArchiveFields({ name, label, hint, archives }: ArchiveProps) {
   const toTime = useTime();
   const value = useForm().values.get(`workspace.${name}`) ?? "";

@@ -9,7 +9,7 @@ import { ExternalLink } from "./layout.tsx";
 import { limitLabels } from "./prompt-fields.tsx";
 import { Tags } from "./score.tsx";
 
-/** What the settings of a prompt are shown from. */
+/** The data for the settings of a prompt. */
 export type PromptSettingsProps = {
   site: Site;
   prompt: Prompt;

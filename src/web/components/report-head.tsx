@@ -27,10 +27,10 @@ import { foreignText } from "./layout.tsx";
 import { DocsMark } from "./run-table.tsx";
 import { LatestChange } from "./score.tsx";
 
-/** `viewer`: absent on a shared page, which doesn't link to the comparison. */
+/** `viewer`: undefined on a shared page, which doesn't link to the comparison. */
 type Props = { site: Site; viewer?: Viewer; report: Report; result: EvalResult | null; latest: LatestResults | null };
 
-/** What was evaluated, by whom and how often; the grade, the key finding and the score, each once. */
+/** What was evaluated, by which agent and how often. Then the grade, the key finding and the score. Each is shown only once. */
 export function ReportHead({ site, viewer, report, result, latest }: Props) {
   const evidenceText = describeEvidence(report);
   const notes = [describeSources(report), describeEdits(report)].filter((note) => note !== null);
@@ -44,7 +44,7 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
       {grade !== null && <GradeMark grade={grade} big />}
       <div>
         <p class="pills">
-          {/* The line of the score says it too. */}
+          {/* If they are the same, the line with the score already says it. */}
           {outcomeLabels[outcome] !== evidenceText && (
             <span class={`pill outcome-${outcome}`}>{outcomeLabels[outcome]}</span>
           )}
@@ -63,7 +63,7 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
           <ScoreLine report={report} />
           {score !== null && scope !== "goal" && may(viewer, "write") && (
             <>
-              {/* Without evidence, the line ends with “Goal not tested”, and this is what to do about it. */}
+              {/* Without evidence, the line ends with “Goal not tested”, followed by what to do about that. */}
               {report.evidence === null ? ": " : " · "}
               <a href={`${site.base}/prompts/${report.prompt.id}/edit#checks`}>add a success check</a>
             </>
@@ -94,7 +94,7 @@ export function ReportHead({ site, viewer, report, result, latest }: Props) {
   );
 }
 
-/** How well the agent finds what is known to be wrong. */
+/** How well the agent finds known problems. */
 const Calibration = ({ site, viewer, report }: { site: Site; viewer?: Viewer; report: Report }) => {
   const { text, command } = calibrationText(report);
   return (
@@ -111,7 +111,7 @@ const Calibration = ({ site, viewer, report }: { site: Site; viewer?: Viewer; re
   );
 };
 
-/** The score, and what it rests on. */
+/** The score and its basis. */
 export const ScoreLine = ({ report }: { report: Report }) => {
   const { score, scope } = report;
   const evidence = describeEvidence(report);
@@ -130,14 +130,17 @@ export const ScoreLine = ({ report }: { report: Report }) => {
   );
 };
 
-/** Whether the last runs before the report are from both sides of a change, so that their usual range would contradict it. */
+/** Whether the last runs before the report are from both sides of a change. Their usual range would then contradict the change. */
 const mixesSides = (latest: LatestResults | null, report: Report): boolean =>
   isAtOrAfterChange(latest, report) &&
   report.baseline?.kind === "window" &&
   report.baseline.score?.isUsual === true &&
   report.baseline.from < (latest?.change?.at ?? "");
 
-/** Whether a report is of one of the latest evaluations, and the prompt's newest significant change came with that one or before it. */
+/**
+ * Whether a report belongs to one of the latest evaluations, and the newest significant change of the prompt happened in that evaluation or an
+ * earlier one.
+ */
 function isAtOrAfterChange(latest: LatestResults | null, { run }: Report): boolean {
   if (!latest?.change || !isClear(latest.change)) return false;
   const isOfReport = ({ evalRequestId }: { evalRequestId: string }) => evalRequestId === run.evalRequestId;

@@ -9,23 +9,23 @@ import { DangerButton, Submit } from "./form-parts.tsx";
 import { addressText } from "./layout.tsx";
 import { Day, Time, useTime } from "./when.tsx";
 
-/** Data around a report. */
+/** Data that is shown with a report but isn't part of it. */
 export type ReportExtras = {
-  /** URL of the session page; null if the events cannot be read. `notice`: the reason, if any. */
+  /** URL of the session page; null if the events cannot be read. `notice`: the reason, if there is one. */
   session: string | null;
   notice: string | null;
-  /** Share links, for those who may create them. `newLink`: the link just created, to copy. */
+  /** Share links, for viewers who may create them. `newLink`: the link that was just created, to copy. */
   shares: ShareLink[];
   newLink?: string;
-  /** Id of the link that the form creates: a form submitted twice creates one link. */
+  /** ID of the link that the form will create. If the form is submitted twice, it creates only one link. */
   nextId?: string;
-  /** Where it is compared with what came before. */
+  /** URL of the comparison with earlier evaluations. */
   comparisonHref?: string | null;
 };
 
 type Props = { site: Site; report: Report; viewer?: Viewer; extras: ReportExtras };
 
-/** Buttons of a report: the session, a comparison, the fixes for an agent, a link to share. */
+/** Buttons of a report: the session, a comparison, the fixes for a coding agent, and a link to share. */
 export function ReportActions({ site, report, viewer, extras }: Props) {
   const path = `${site.base}/reports/${report.slug}`;
   return (

@@ -6,10 +6,13 @@ import { Field } from "./field.tsx";
 import { Notices, Submit } from "./form-parts.tsx";
 import { CheckField, SchemaField, SchemaForm } from "./schema-form.tsx";
 
-/** Most runs that the form starts with each agent. */
+/** Maximum number of runs that the form starts with each agent. */
 export const maxRuns = 50;
 
-/** What the form sends, besides variables (`arg.NAME`), mapped hosts and consent. `key`: a form submitted twice starts one evaluation. */
+/**
+ * The fields of the form, besides variables (`arg.NAME`), mapped hosts and consent. `key`: makes sure that a form that is submitted twice starts only
+ * one evaluation.
+ */
 const RunFields = Type.Object({
   runs: Type.Integer({ minimum: 1, maximum: maxRuns }),
   agent: Type.Optional(Type.String()),
@@ -23,14 +26,14 @@ export type RunFormProps = {
   prompt: Prompt;
   /** IDs of the available agents. */
   agents: string[];
-  /** The submitted values, if they were rejected. */
+  /** The submitted values, if the form was rejected. */
   values: URLSearchParams;
   errorMessage?: string;
-  /** Estimated model cost to agree to; null: no paid model. */
+  /** Estimated model cost that the user must agree to; null: no paid model is used. */
   costConsent: string | null;
 };
 
-/** Hosts to replace for a run. */
+/** The hosts to replace in a run. */
 export function mappedHostsIn(form: URLSearchParams): { from: string; to: string }[] {
   const to = form.getAll("urlMap.to");
   return form
@@ -39,7 +42,7 @@ export function mappedHostsIn(form: URLSearchParams): { from: string; to: string
     .filter(({ from, to }) => from !== "" || to !== "");
 }
 
-/** The form that runs the prompt now. */
+/** The form that starts runs of the prompt. */
 export function RunForm({ site, prompt, agents, values, errorMessage, costConsent }: RunFormProps) {
   if (prompt.status === "archived") return <p class="notice">This prompt is archived. Unarchive it to run it.</p>;
   const shownValues = new URLSearchParams(values);

@@ -21,7 +21,7 @@ export const Status = ({ status, waitingFor }: StatusProps) => (
   </span>
 );
 
-/** Marks what belongs to a run that did not read the live docs as they are. */
+/** Marks a run that didn't read the unchanged live docs, or something that belongs to such a run. */
 export const DocsMark = ({ variant }: { variant: DocsVariant }) =>
   variant && (
     <span
@@ -103,14 +103,14 @@ export function RunTable({
   );
 }
 
-/** The runs of each evaluation, in the order of the first ones. Evaluations of a gate run at the same time. */
+/** Groups runs by evaluation. Each group is at the place of its first run. Evaluations of a gate run at the same time, so their runs are mixed. */
 const groupByEvaluation = (runs: RunListItem[]): RunListItem[][] => [
   ...Map.groupBy(runs, ({ evalRequestId }) => evalRequestId).values(),
 ];
 
 type EvalRowProps = { run: RunListItem; shownCount: number; base: string; span: number };
 
-/** Heading of the runs of one evaluation. `shownCount`: how many of them this list has. `span`: its columns. */
+/** Heading for the runs of one evaluation. `shownCount`: how many of these runs are in this list. `span`: the number of columns. */
 const EvalRow = ({ run, shownCount, base, span }: EvalRowProps) => (
   <tr class="group" data-eval={run.evalRequestId}>
     <th scope="rowgroup" colSpan={span}>

@@ -7,7 +7,7 @@ import { formatZoned, When } from "./when.tsx";
 /** A frequency in words, or its cron expression. */
 export const Frequency = ({ frequency }: { frequency: string }) => {
   const words = describeFrequency(frequency);
-  // Cron expressions that can't be said in words stay as they are.
+  // Cron expressions that can't be put into words stay unchanged.
   return words.includes("*") ? <code>{words}</code> : capitalize(words);
 };
 
@@ -15,7 +15,7 @@ type Props = { base: string; timeZone: string; evaluations: ScheduledEvaluation[
 
 type NextTimesProps = { label: string; times: string[]; timeZone: string; now: number };
 
-/** The times of the next evaluations, each with how far away it is. */
+/** The times of the next evaluations. Each time also shows how far away it is. */
 export const NextTimes = ({ label, times, timeZone, now }: NextTimesProps) => (
   <ol class="schedule-times" aria-label={label}>
     {times.map((at) => (
@@ -46,6 +46,6 @@ export const PastEvaluations = ({ base, timeZone, evaluations }: Props) => (
 
 type OutcomeProps = { base: string; outcome: ScheduledEvaluation["outcome"]; evalRequestId: string | null };
 
-/** The outcome of a scheduled evaluation, which leads to its runs. */
+/** The outcome of a scheduled evaluation, linked to its runs. */
 export const OutcomeLink = ({ base, outcome, evalRequestId }: OutcomeProps) =>
   evalRequestId ? <a href={`${base}/evals/${evalRequestId}`}>{outcomeLabels[outcome]}</a> : outcomeLabels[outcome];

@@ -6,10 +6,16 @@ import { capitalize } from "../../grading/text.ts";
 import { nonNullSchema, schemaAt } from "../form-values.ts";
 import { controlProps, Field } from "./field.tsx";
 
-/** A validation error of a form: its field, and what to show there. `field` empty: the whole form. `others`: of other fields. */
+/**
+ * A validation error of a form: its field, and the message to show there. `field`: empty if the error concerns the whole form. `others`: the errors
+ * of other fields.
+ */
 export type FormError = { field: string; message: string; others?: readonly FormError[] };
 
-/** An AppError as the error of a form. An error of a part of a field, such as a row, starts with its place. `fields`: of the form; by default, all. */
+/**
+ * Turns an AppError into the error of a form. If the error concerns a part of a field, such as a row, its message starts with the place. `fields`:
+ * the fields of the form; by default, all fields.
+ */
 export function toFormError(
   { field = "", detail, problem, problems }: AppError,
   fields?: readonly string[],
@@ -20,11 +26,11 @@ export function toFormError(
   return { ...toFieldError({ field, problem }), others: others.map(toFieldError) };
 }
 
-/** `declaredChecks.1.json.pointer` is the field `declaredChecks`, with "Row 2, json.pointer: " before the message. */
+/** Turns `declaredChecks.1.json.pointer` into an error of the field `declaredChecks`, with "Row 2, json.pointer: " before the message. */
 function toFieldError({ field: fullPath, problem }: { field: string; problem: string }): FormError {
   const [field = "", ...place] = fullPath.split(".");
   const [index = "", ...inRow] = place;
-  // The message names a column, but not a field within it.
+  // The message already names a column, but not a field within it.
   const path = inRow.length > 1 ? `, ${inRow.join(".")}` : "";
   const row = /^\d+$/.test(index) ? `Row ${Number(index) + 1}${path}` : place.join(".");
   return { field, message: `${row && `${row}: `}${capitalize(problem)}.` };
@@ -32,29 +38,29 @@ function toFieldError({ field: fullPath, problem }: { field: string; problem: st
 
 type FormState = {
   schema: TObject;
-  /** What the fields contain: stored values, or those that were submitted. */
+  /** The values of the fields: stored values, or submitted ones. */
   values: URLSearchParams;
   formError?: FormError | null;
-  /** false: the viewer may only read it. */
+  /** Whether the viewer may change the fields. false: they are read-only. */
   mayChange?: boolean;
-  /** Before the IDs of the controls, if a page has several forms with the same fields. */
+  /** The prefix of the controls' IDs, if a page has several forms with the same fields. */
   prefix?: string;
 };
 
 const FormContext = createContext<FormState | null>(null);
 
-/** The form around a field. */
+/** The state of the form around a field. */
 export function useForm(): FormState {
   const form = useContext(FormContext);
   if (!form) throw new Error("A field of a schema was rendered outside of a form.");
   return form;
 }
 
-/** What is wrong with a field. */
+/** The error message of a field. */
 export const errorMessageAt = ({ formError }: { formError?: FormError | null }, name: string): string | undefined =>
   formError ? [formError, ...(formError.others ?? [])].find(({ field }) => field === name)?.message : undefined;
 
-/** What is wrong with a group of fields. */
+/** Shows the error message of a group of fields. */
 export function FieldError({ name, id }: { name: string; id?: string }) {
   const errorMessage = errorMessageAt(useForm(), name);
   return errorMessage ? (
@@ -66,7 +72,7 @@ export function FieldError({ name, id }: { name: string; id?: string }) {
 
 type FormProps = FormState & FormHTMLAttributes & { children: ComponentChildren };
 
-/** A form whose fields follow a schema: `readForm` reads what it submits. */
+/** A form whose fields are described by a schema. `readForm` reads the submitted values. */
 export const SchemaForm = ({
   schema,
   values,
@@ -86,18 +92,18 @@ export const SchemaForm = ({
 type Option = readonly [value: string, label: string, disabled?: boolean];
 
 type FieldProps = Omit<AllHTMLAttributes, "label" | "list"> & {
-  /** Its path in the schema: `workspace.setup`. */
+  /** The path of the field in the schema: `workspace.setup`. */
   name: string;
   label: string;
   hint?: ComponentChildren;
-  /** Height of a text with several lines. */
+  /** The number of lines of a multi-line text field. */
   rows?: number;
-  /** To select from. */
+  /** The options to select from. */
   options?: readonly Option[];
   list?: string;
 };
 
-/** A text, a number or a selection, with its label, hint and error. */
+/** A field for a text, a number or a selection, with its label, hint and error. */
 export function SchemaField({ name, label, hint, rows, options, ...attributes }: FieldProps) {
   const form = useForm();
   const errorMessage = errorMessageAt(form, name);
@@ -135,7 +141,7 @@ export function SchemaField({ name, label, hint, rows, options, ...attributes }:
   );
 }
 
-/** The attributes with which a browser checks a value itself. */
+/** The attributes that let the browser check a value itself. */
 function constraintsOf(root: TObject, name: string): object {
   const { type, format, maxLength, minimum, maximum } = nonNullSchema(schemaAt(root, name));
   if (type === "integer" || type === "number")
@@ -171,7 +177,7 @@ export function CheckField({ name, hint, children }: CheckProps) {
 
 type ChoiceProps = { name: string; legend: string; labels: Record<string, ComponentChildren> };
 
-/** One or, if the value is a list, several of a closed set. `labels`: by value. */
+/** A choice from a closed set. If the value is a list, several can be chosen. `labels`: by value. */
 export function ChoiceField({ name, legend, labels }: ChoiceProps) {
   const form = useForm();
   const isList = nonNullSchema(schemaAt(form.schema, name)).type === "array";

@@ -1,13 +1,13 @@
 import type { Report } from "../../reports/schema.ts";
 import { type ScoreSegment, scoreSegmentsOf, segmentLabels } from "../../reports/score-segments.ts";
 
-/** In SVG units. The smallest segment stays visible, and a gap separates neighbors of the same color. */
+/** In SVG units. Even the smallest segment stays visible. A gap separates segments, which may have the same color. */
 const [barWidth, barHeight, minWidth, gap] = [1000, 20, 3, 2];
 
-/** A segment of a bar. `share`: of the whole bar, 0 to 1. `look`: its CSS class. `hint`: shown on hover. */
+/** A segment of a bar. `share`: its share of the whole bar, 0 to 1. `look`: its CSS class. `hint`: shown on hover. */
 type Segment = { name: string; share: number; look: string; hint?: string };
 
-/** Segments next to each other. Hidden from screen readers, so put a list with the same data next to it. */
+/** Segments side by side. They are hidden from screen readers, so put a list with the same data next to the bar. */
 export function SegmentBar({ segments }: { segments: Segment[] }) {
   let x = 0;
   return (
@@ -28,10 +28,10 @@ export function SegmentBar({ segments }: { segments: Segment[] }) {
 
 const labelOf = (segment: ScoreSegment) =>
   segment.kind === "fix" ? `Fix ${segment.priority}` : segmentLabels[segment.kind];
-/** The color says only what kind of points it is: all fixes have the same one. */
+/** The color shows only the kind of the points, so all fixes have the same color. */
 const classOf = (segment: ScoreSegment) => `segment-${segment.kind.replace("_", "-")}`;
 
-/** All 100 points as one bar: the score, and what the other points were lost to. */
+/** All 100 points as one bar: the score, and the causes of the lost points. */
 export function ScoreBar({ report }: { report: Report }) {
   const segments = scoreSegmentsOf(report);
   if (segments.length === 0) return null;

@@ -11,7 +11,7 @@ type Part = Dimension["parts"][number];
 const [left, right, top, bottom] = [22, 232, 8, 66];
 const curveSteps = 24;
 
-/** Each part of a dimension: what was measured, its score, and where the value lies on its curve. */
+/** The parts of a dimension. Each shows what was measured, its score, and where the value lies on the curve. */
 export const DimensionParts = ({ dimension: { parts, unmeasured } }: { dimension: Dimension }) => (
   <>
     <ul class="parts">
@@ -43,7 +43,7 @@ const PartRow = ({ part }: { part: Part }) => (
   </li>
 );
 
-/** The curve of a value: its possible values, worst on the left, and the measured one. */
+/** The curve of a value: the possible values, with the worst on the left, and the measured value. */
 function CurveChart({ part }: { part: Part }) {
   const { name, curve, value, score, unit } = part;
   if (curve === null || curve.best === curve.worst) return null;

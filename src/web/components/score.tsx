@@ -24,7 +24,7 @@ type Props = {
   numbers: Column[];
   sorting?: Sorting;
   isSelectable?: boolean;
-  /** The cells of a prompt in `columns` and `numbers`. */
+  /** Returns the cells of a prompt for `columns` and `numbers`. */
   cells: (prompt: PromptScore) => ComponentChildren;
 };
 
@@ -74,7 +74,7 @@ export const ScoreTable = ({ base, prompts, columns = [], numbers, sorting, isSe
   </table>
 );
 
-/** Tags of a prompt, each linked to the prompts that have it. */
+/** The tags of a prompt. Each links to the prompts with this tag. */
 export const Tags = ({ tags, base }: { tags: string[]; base: string }) => (
   <>
     {tags.map((tag) => (
@@ -87,7 +87,7 @@ export const Tags = ({ tags, base }: { tags: string[]; base: string }) => (
   </>
 );
 
-/** Latest score of a prompt, linked to its report. */
+/** The latest score of a prompt, linked to the report. */
 export const Score = ({ latest, base }: { latest: LatestResults | null; base: string }) =>
   latest === null ? (
     <span class="muted">No reports</span>
@@ -98,7 +98,7 @@ export const Score = ({ latest, base }: { latest: LatestResults | null; base: st
     </a>
   );
 
-/** The word for a change: only one that is large and certain enough is a regression or an improvement. */
+/** The word for a change. Only a change that is large and certain enough is called a regression or an improvement. */
 function verdictText({ verdict, delta }: NonNullable<LatestResults["change"]>): string {
   if (verdict !== "soft_regression" && verdict !== "soft_improvement") return humanize(verdict);
   return Math.abs(delta) < threshold ? "small change" : "possible change";
@@ -106,7 +106,7 @@ function verdictText({ verdict, delta }: NonNullable<LatestResults["change"]>): 
 
 type ChangeProps = { latest: LatestResults | null; base: string; promptId: string };
 
-/** The newest change of a prompt, linked to what explains it or, if it is not significant, to the comparison of before and after. */
+/** The newest change of a prompt. A significant change links to its explanation. Any other change links to the comparison of both sides. */
 export function LatestChange({ latest, base, promptId }: ChangeProps) {
   const change = latest?.change ?? null;
   if (latest === null || change === null) return <span class="muted">–</span>;

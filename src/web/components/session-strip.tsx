@@ -7,21 +7,21 @@ const [width, height, baseline] = [1200, 72, 62];
 
 type Props = {
   timeline: Timeline;
-  /** Friction points: label, title and first supporting event. */
+  /** Friction points, each with its label, its title and its first supporting event. */
   marks: { name: string; title: string; seq: number }[];
-  /** First and last event on the page. */
+  /** The first and the last event on the page. */
   firstAndLast: [number, number] | null;
 };
 
 /**
- * Overview of the whole session: activity, failures, friction and the part on the page. Hidden from screen readers, because the text below
- * and the filter say the same.
+ * Overview of the whole session: activity, failures, friction, and the part that the page shows. Hidden from screen readers, because the text below
+ * and the filter contain the same information.
  */
 export function SessionStrip({ timeline, marks, firstAndLast }: Props) {
   const { slices, durationMs, tMsOf, events, failures } = timeline;
   const step = width / slices.length;
   const maxEvents = Math.max(1, ...slices.map((slice) => slice?.events ?? 0));
-  // A logarithmic scale, on which a single event is visible.
+  // The scale is logarithmic, so that even a single event is visible.
   const heightOf = (n: number) => (n === 0 ? 0 : 4 + (Math.log1p(n) / Math.log1p(maxEvents)) * (baseline - 18));
   const toX = (seq: number) => (tMsOf(seq) / Math.max(1, durationMs)) * width;
   return (

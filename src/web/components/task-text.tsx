@@ -2,7 +2,7 @@ import { foreignText } from "./layout.tsx";
 
 type Props = { task: { text: string; endGoal?: string | null }; heading?: "h2" | "h3" };
 
-/** What an agent is asked to do, and its end goal. */
+/** The task of an agent, and its end goal. */
 export const TaskText = ({ task: { text, endGoal }, heading: Heading = "h2" }: Props) => (
   <>
     <Heading>Task</Heading>

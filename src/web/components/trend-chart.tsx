@@ -8,7 +8,7 @@ const maxLabels = 8;
 
 type ScoredPoint = Trends["points"][number] & { score: NonNullable<Trends["points"][number]["score"]> };
 
-/** What tells a series from others of the same agent and model. */
+/** The label that distinguishes a series from other series of the same agent and model. */
 export const seriesLabel = ({ agentVersion, contextDigest, methodology }: Trends["others"][number]): string =>
   [
     ...(agentVersion ? [`version ${agentVersion}`] : []),
@@ -20,8 +20,8 @@ const scoredPointsOf = (points: Trends["points"]) =>
   points.filter((point): point is ScoredPoint => point.score !== null);
 
 /**
- * Mean scores over time with their 95 % bands. Other versions, contexts and methodologies are separate lines; changes of
- * these and of the level are numbered lines. The table below contains the same data.
+ * Mean scores over time with their 95 % bands. Other versions, contexts and methodologies are separate lines. Where one of these or the level
+ * changes, there is a numbered line. The table below the chart contains the same data.
  */
 export function TrendChart({ trends: { points, others, changes }, label }: { trends: Trends; label: string }) {
   const dayOf = useDay();
@@ -34,7 +34,7 @@ export function TrendChart({ trends: { points, others, changes }, label }: { tre
   const [first, last] = [Math.min(...times), Math.max(...times)];
   const [lowest, highest] = scaleOf(allPoints);
   const x = (iso: string) => {
-    // Changes before the first or after the last point are at the edge of the chart.
+    // Changes before the first point or after the last one are shown at the edge of the chart.
     const share = first === last ? 0.5 : Math.min(1, Math.max(0, (Date.parse(iso) - first) / (last - first)));
     return left + share * (width - left - right);
   };
@@ -98,14 +98,14 @@ export function TrendChart({ trends: { points, others, changes }, label }: { tre
   );
 }
 
-/** Keeps the first and last day within the chart. Narrow screens hide every second, spare day. */
+/** Keeps the labels of the first and last day within the chart. On narrow screens, every second label is hidden. */
 function dayClass(index: number, last: number, step: number): string {
   const anchor = index === last ? "end" : "middle";
   const isSpare = (index / step) % 2 === 1;
   return `${index === 0 ? "" : anchor}${isSpare ? " spare" : ""}`;
 }
 
-/** Rounded limits that contain every band, within 0 and 100. */
+/** Rounded limits between 0 and 100 that contain every band. */
 function scaleOf(points: ScoredPoint[]): [number, number] {
   const lowest = Math.max(0, Math.min(...points.map(({ score }) => score.low ?? score.mean)));
   const highest = Math.min(100, Math.max(...points.map(({ score }) => score.high ?? score.mean)));

@@ -3,7 +3,7 @@ import type { Experiment } from "../../experiments/schema.ts";
 import { Fold, List } from "./figures.tsx";
 import { foreignText } from "./layout.tsx";
 
-/** Whether agents used the skill or server when they should, and which prompts went wrong. */
+/** Whether agents used the skill or server when they should, and the prompts for which they didn't. */
 export const TriggeringTable = ({ experiment, base }: { experiment: Experiment; base: string }) => {
   const { prompts, triggerOf, analysis } = experiment;
   if (analysis.triggering.length === 0) return null;

@@ -12,14 +12,14 @@ type Props = { here: string; reportUrl: string; filesUrl: string | null } & {
   isFailed: (event: Event) => boolean;
   /** Labels of the friction points that an event supports, such as F1. */
   labelsOf: (event: Event) => string[];
-  /** Milliseconds since the start of the session at which the event before an event happened. */
+  /** The time of the previous event, in milliseconds since the start of the session. */
   tMsBefore: (event: Event) => number;
 };
 
-/** Types of events that seldom matter within their turn unless they failed, each as it is counted. */
+/** Types of events that rarely matter within their turn, unless they failed. The values are the nouns for counting them. */
 const quietTypes = { usage: "model call", http: "request", milestone: "milestone" } as const;
 
-/** A session as turns: what the agent thought, called and got back, together. */
+/** A session as turns. Each turn shows together what the agent thought, what it called, and what came back. */
 export const Turns = ({ turns, ...props }: Props) => (
   <ol class="turns">
     {turns.map((turn) => (
@@ -56,7 +56,7 @@ function TurnItem({
   const quietEvents = events.filter(
     (event) => event.type in quietTypes && !isFailed(event) && labelsOf(event).length === 0,
   );
-  // A turn that has only quiet events shows them.
+  // A turn that has only quiet events shows them, too.
   const foldedEvents = quietEvents.length === events.length ? [] : quietEvents;
   return (
     <li class={failed ? "agent-turn failed" : "agent-turn"}>

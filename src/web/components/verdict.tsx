@@ -7,11 +7,11 @@ import { maxChangeOf } from "./charts.tsx";
 import { Fact, goalReachedText, List, summaryColumns } from "./figures.tsx";
 
 type Evidence = Comparison["evidence"];
-/** `agent`: of a side, where sides may have different ones. `names`: of the sides, in all tables. */
+/** `agent`: shown for each side if the sides may have different agents. `names`: the names of the sides, used in all tables. */
 type Props = {
   verdict: Comparison["verdict"];
   evidence: Omit<Evidence, "sides"> & { sides: (Evidence["sides"][number] & { agent?: string | null })[] };
-  /** Shown instead of the sentence of the evidence. */
+  /** Replaces the sentence about the evidence. */
   reason?: ComponentChildren;
   names?: readonly [string, string];
 };
@@ -105,23 +105,23 @@ export function VerdictCard({ verdict, evidence, reason, names = ["Before", "Aft
   );
 }
 
-/** With minus signs in place of the hyphens before numbers. */
+/** Replaces hyphens before numbers with minus signs. */
 export const withMinus = (text: string): string => text.replace(/(?<=^|[\s(])-(?=\d)/g, "−");
 
-/** With three significant digits, or as a whole number: a metric may be a cost of $0.0012 or 1,800 seconds. */
+/** Formats a number with three significant digits, or as a whole number. A metric may be a cost of $0.0012 or a time of 1,800 seconds. */
 const threeDigits = (value: number): string =>
   String(Math.abs(value) >= 100 ? Math.round(value) : Number(value.toPrecision(3)));
 
 const formatP = (p: number): string => (p < 0.001 ? "<0.001" : p.toFixed(3));
 
-/** `72.4 (70.1 to 74.7)`. `comparedMean`: the mean that the change refers to, which may leave out dimensions or weigh prompts equally. */
+/** `72.4 (70.1 to 74.7)`. `comparedMean`: the mean that the change refers to. This mean may leave out dimensions, or weigh prompts equally. */
 function scoreText({ score }: Evidence["sides"][number], comparedMean: number | null): string {
   if (score === null) return "–";
   if (comparedMean !== null && comparedMean !== score.mean) return `${comparedMean}`;
   return score.low === null ? `${score.mean}, single run` : `${score.mean} (${score.low} to ${score.high})`;
 }
 
-/** The change of the mean score with its confidence interval, over the band of negligible changes. */
+/** The change of the mean score with its confidence interval, drawn over the band of negligible changes. */
 function DeltaChart({ value, low, high }: { value: number; low: number | null; high: number | null }) {
   const [from, to] = [low ?? value, high ?? value];
   const maxPoints = maxChangeOf([from, to]);

@@ -11,7 +11,7 @@ const units = [
 ] as const;
 let relative: Intl.RelativeTimeFormat | undefined;
 
-/** "3 minutes ago", "in 2 hours", "yesterday"; "just now" within a minute of `now`, epoch ms. */
+/** "3 minutes ago", "in 2 hours", "yesterday". A time within a minute of `now` is "just now". Both times are in epoch ms. */
 function formatRelative(time: number, now: number): string {
   const differenceMs = time - now;
   relative ??= new Intl.RelativeTimeFormat("en", { numeric: "auto" });
@@ -83,7 +83,7 @@ export const Day = ({ at }: { at: string }) => (
   </time>
 );
 
-/** A table cell with the first date above the last. */
+/** A table cell that shows the first date above the last one. */
 export const FirstAndLast = ({ first, last }: { first: string; last: string }) => (
   <td class="number" data-label="First / last">
     <Day at={first} />

@@ -11,7 +11,7 @@ type Props = {
   after: string[];
 };
 
-/** A link to the page that explains a change of a prompt's score between evaluations, if it changed. */
+/** A link to the page that explains how a prompt's score changed between evaluations. Only shown if the score changed. */
 export function WhyLink({ base, promptId, delta, before, after }: Props) {
   const hasChanged = delta !== null && delta.value !== 0;
   const hasBothSides = before.length > 0 && after.length > 0;
@@ -25,7 +25,7 @@ export function WhyLink({ base, promptId, delta, before, after }: Props) {
   );
 }
 
-/** A `WhyLink` for a comparison, if it is of one prompt. */
+/** A `WhyLink` for a comparison. Only shown if the comparison concerns a single prompt. */
 export const SidesWhyLink = ({ base, comparison }: { base: string; comparison: Comparison }) => {
   const { base: earlier, head, evidence } = comparison;
   const [promptId, ...others] = head.promptIds;

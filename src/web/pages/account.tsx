@@ -19,14 +19,14 @@ type Props = {
   person: Person;
   hasPassword: boolean;
   signIns: SignIn[];
-  /** `isLastOwner`: the person can't leave. */
+  /** `isLastOwner`: whether the person is the last owner, who can't leave. */
   memberships: (Membership & { isLastOwner: boolean })[];
   invitations: ReceivedInvitation[];
   mayCreateOrgs: boolean;
   twoFactor: TwoFactor;
-  /** null: browsers don't allow them at the URL of this service. */
+  /** null if browsers don't allow passkeys at the URL of this service. */
   passkeys: Passkey[] | null;
-  /** Organizations of the person that were deleted and can be restored. */
+  /** Deleted organizations of the person that can still be restored. */
   deletedOrgs: { id: string; title: string | null; erasesAt: string }[];
   sendsMail: boolean;
   successMessage?: string;
@@ -208,12 +208,15 @@ const methodNames: Record<SignIn["method"], string> = {
   sso: "Single sign-on",
 };
 
-/** Browsers and systems as user agents name them, and the names to show where those differ. The order matters: Edge also names Chrome, and Chrome also names Safari. */
+/**
+ * Browsers and systems as user agents name them, and the names to show if they differ. The order matters, because Edge also names Chrome, and Chrome
+ * also names Safari.
+ */
 const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari", "curl"];
 const systems = ["Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux"];
 const shownNames: Record<string, string> = { Edg: "Edge", OPR: "Opera", "Mac OS X": "macOS" };
 
-/** Browser and operating system of a user agent: `Firefox on Linux`. */
+/** The browser and operating system of a user agent: `Firefox on Linux`. */
 function browserName(userAgent: string): string {
   const [browser, system] = [browsers, systems].map((tokens) => {
     const token = tokens.find((each) => userAgent.includes(each));

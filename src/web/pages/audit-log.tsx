@@ -11,7 +11,7 @@ const path = "/settings/audit-log";
 
 type Props = PageProps & {
   log: AuditLog;
-  /** Everyone who is in the log, to choose from. */
+  /** Everyone who appears in the log, as choices for the filter. */
   actors: { id: string; name: string }[];
   filter: AuditFilter;
   /** Whether this is the first page. */
@@ -68,7 +68,7 @@ const actionChoices = Object.entries(auditActions)
   .map(([action, text]) => [action, text] as const)
   .sort(([, a], [, b]) => a.localeCompare(b));
 
-/** What kind of actor it is, where the name alone doesn't show it. */
+/** The kinds of actors that the name alone doesn't show. */
 const kinds: Partial<Record<AuditEntry["actor"]["kind"], string>> = {
   key: "API key",
   trust: "CI job",
@@ -126,7 +126,7 @@ const Changes = ({ changes }: { changes: AuditEntry["changes"] }) => (
 /** `maxUsdAMonth` as "max usd a month". */
 const toWords = (field: string): string => field.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
-/** A value as a text: plain texts as they are, everything else as JSON. */
+/** A value as text. Text stays unchanged, and everything else becomes JSON. */
 function toText(value: unknown): string {
   if (value === null) return "none";
   return typeof value === "string" ? value : JSON.stringify(value);

@@ -11,9 +11,9 @@ import { SettingsFrame, type SettingsProps } from "./settings.tsx";
 export type BackupsPartProps = {
   site: Site;
   backups: Backup[];
-  /** Where scheduled backups go, and when the next one is due, in epoch milliseconds; null: the service makes none. */
+  /** Where scheduled backups are stored, and when the next one is due, in epoch milliseconds; null: there are no scheduled backups. */
   schedule: { location: string; dueAt: number } | null;
-  /** What is wrong with them, in a sentence; null: nothing. */
+  /** The problem with the backups, as a sentence; null: none. */
   warning: string | null;
   now: number;
 };

@@ -12,7 +12,7 @@ type Props = Barred & {
   ssoName: string | null;
 };
 
-/** What a member has to do before they see anything of an organization, in place of every page of it. */
+/** Tells a member what to do before they can see an organization. It replaces every page of the organization. */
 export const BarredPage = ({ orgName, unmet, others, ...props }: Props) => (
   <Layout site={props.site} isSignedIn path="/" title={`Sign-in policy of ${orgName}`}>
     <div class="notice-page" data-error="sign_in_policy">

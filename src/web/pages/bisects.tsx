@@ -12,7 +12,7 @@ import { When } from "../components/when.tsx";
 import { may, type PageProps } from "../viewer.ts";
 
 const { promptId, urlTemplate, commits, budgetUsd } = BisectRequest.properties;
-/** What the form of a new bisect sends. */
+/** The fields of the form for a new bisect. */
 export const BisectForm = Type.Object({ promptId, urlTemplate, commits, budgetUsd });
 export type BisectForm = Static<typeof BisectForm>;
 
@@ -21,7 +21,7 @@ const bisectsCrumb = { name: "Bisects", path: "/bisects" };
 
 const tones = { running: "running", found: "completed", stopped: "superseded" } as const;
 
-/** Status of a bisect, in the colors of runs. */
+/** The status of a bisect, in the same colors as the status of runs. */
 const Status = ({ status }: { status: Bisect["status"] }) => (
   <span class={`status-mark run-${tones[status]}`} data-status={status}>
     {statusLabels[status]}
@@ -149,7 +149,7 @@ export function BisectsPage({ site, viewer, bisects, prompts, total, offset, per
 
 type Props = PageProps & { bisect: Bisect; title: string; now: number };
 
-/** A bisect: what it found, how probable each commit is, and the builds that were tried. */
+/** A bisect: its result, the probability of each commit, and the builds that were tried. */
 export function BisectPage({ site, site: { base }, viewer, bisect, title, now }: Props) {
   const { id, status, builds, commits, progress, urlTemplate, spentUsd, budgetUsd, promptId } = bisect;
   const tone = status === "found" ? "notice good" : "notice";
@@ -225,15 +225,15 @@ function placeOf(commit: string, commits: string[]): string {
 
 const [chartWidth, chartHeight] = [600, 90];
 
-/** The probability of each commit to be the first with the change, oldest first. The table below has the tried ones. */
+/** The probability that a commit is the first with the change, for each commit, oldest first. The table below lists the commits that were tried. */
 function Posterior({ bisect: { posterior, commits, builds } }: { bisect: Bisect }) {
-  // The first commit is known to be good.
+  // The first commit is known to be good, so it can't be the cause.
   const candidates = commits.slice(1).map((commit, i) => ({ commit, probability: posterior[i + 1] ?? 0 }));
   const [best] = candidates.toSorted((a, b) => b.probability - a.probability);
   const highest = Math.max(best?.probability ?? 0, 0.01);
   const triedCommits = new Set(builds.filter(({ skipped }) => skipped === null).map(({ commit }) => commit));
   const step = chartWidth / candidates.length;
-  // Less than 2 between the bars of many commits.
+  // With many commits, the gap between their bars is less than 2.
   const gap = Math.min(2, step / 4);
   return (
     <>

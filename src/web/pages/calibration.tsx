@@ -19,7 +19,7 @@ import { may, type PageProps } from "../viewer.ts";
 
 const { agent, model, sites, budgetUsd, everyDays } = CalibrationRequest.properties;
 
-/** What the form of a new calibration sends. `agreed`: to what it costs. */
+/** The fields of the form for a new calibration. `agreed`: whether the user has agreed to the cost. */
 export const CalibrationForm = Type.Object({
   promptId: Type.Optional(Type.String({ maxLength: 36 })),
   ...{ agent, model, sites, budgetUsd, everyDays },
@@ -35,13 +35,13 @@ type Props = PageProps &
     calibrations: Calibration[];
     now: number;
     values: URLSearchParams;
-    /** One that costs money, before it is agreed to; null: none. */
+    /** A calibration that costs money, before the user has agreed; null: none. */
     planned: Calibration | null;
     formError?: FormError | undefined;
     errorMessage?: string | undefined;
   };
 
-/** How well agents find what is known to be wrong: a form to measure it, and what was measured, newest first. */
+/** How well agents find known problems: a form for a new calibration, and earlier calibrations, newest first. */
 export function CalibrationPage(props: Props) {
   const { site, viewer, calibrations, total, offset, perPage, now, formError, errorMessage } = props;
   const here = `${site.base}/calibration`;

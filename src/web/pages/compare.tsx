@@ -15,17 +15,17 @@ import { SidesWhyLink, WhyLink } from "../components/why-link.tsx";
 import type { PageProps } from "../viewer.ts";
 
 type Column = { slug: string; title: string; variant: DocsVariant };
-/** `isAcrossAgents`: the viewer asked to compare different agents. */
+/** `isAcrossAgents`: whether the viewer asked to compare different agents. */
 type Props = PageProps & {
   comparison: ReportsComparison;
   titles: string[];
-  /** The prompt of all reports; undefined: there are several. */
+  /** The common prompt of all reports; undefined: they have different prompts. */
   promptId: string | undefined;
   docsVariants: DocsVariant[];
   isAcrossAgents: boolean;
 };
 
-/** A value of each report. `isCost`: lower is better. */
+/** One value for each report. `isCost`: whether lower is better. */
 type MetricRow = { name: string; values: (number | null)[]; isCost: boolean; format: (value: number) => string };
 
 const agentKey = (agent: ReportsComparison["reports"][number]["agent"]) =>
@@ -38,14 +38,16 @@ const valueFormats: Record<string, (value: number) => string> = {
   costUsd: (value) => `$${value.toFixed(2)}`,
 };
 
-/** The change from the first report to the last; null if one has no value. */
+/** The change from the first report to the last; null if either has no value. */
 function changeOf({ values }: MetricRow): number | null {
   const [first, last] = [values[0] ?? null, values.at(-1) ?? null];
-  // Rounded, because 0.3 − 0.1 is not 0.2.
+  // Rounded, because 0.3 − 0.1 isn't exactly 0.2.
   return first === null || last === null ? null : Number((last - first).toFixed(4));
 }
 
-/** How much worse the last report is than the first, relative to the larger value or to 1; null if one has no value. */
+/**
+ * How much worse the last report is than the first, relative to the larger of both values, or to 1 if both are smaller; null if either has no value.
+ */
 function lossOf(row: MetricRow): number | null {
   const change = changeOf(row);
   if (change === null) return null;
@@ -65,7 +67,7 @@ export function ComparePage({ site, viewer, comparison, titles, promptId, docsVa
         {isAcrossAgents ? "Comparing reports with these differences:" : "These reports aren’t directly comparable:"}
       </p>
       <ul>
-        {/* Prompts are named by their IDs there, and by their titles here. */}
+        {/* The differences name prompts by ID. Here, the titles are shown. */}
         {comparability.differences.map((each) => (
           <li key={each}>{each.startsWith("prompt: ") ? `prompt: ${[...new Set(titles)].join(" vs. ")}` : each}</li>
         ))}
@@ -170,7 +172,7 @@ function MetricTable({ base, comparison: { reports, dimensions, metrics }, colum
   );
 }
 
-/** All runs of evaluations before a change and after it. */
+/** Compares all runs of evaluations before a change with all runs after it. */
 export const CompareSidesPage = ({ site, viewer, comparison }: PageProps & { comparison: Comparison }) => (
   <Layout {...{ site, viewer }} path="/compare" title="Comparison" crumbs={[{ name: "Comparison" }]}>
     <h1>
@@ -218,7 +220,7 @@ function NumberRow({ row }: { row: MetricRow }) {
   );
 }
 
-/** `slugs`: of the reports that have it; undefined: all have it. */
+/** `slugs`: the slugs of the reports with this friction point; undefined: all reports have it. */
 type Point = ReportsComparison["friction"]["shared"][number] & { slugs?: string[] };
 
 type FrictionProps = { base: string; friction: ReportsComparison["friction"]; columns: Column[] };

@@ -4,30 +4,30 @@ import { Layout } from "../components/layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
-/** What a person confirms before a form deletes or spends something. */
+/** What a person must confirm before a form deletes or spends something. */
 type Confirmation = {
   /** As a question: "Remove Ada?" */
   title: string;
-  /** What would be lost, changed or spent, one sentence each. */
+  /** What would be lost, changed or spent. Each consequence is one sentence. */
   consequences: string[];
   buttonText: string;
-  /** A list of what it is about, after the consequences. */
+  /** The items that would be affected, as a list after the consequences. */
   items?: { title: string; lines: string[] };
-  /** A text that must be typed, such as the name of what is deleted. */
+  /** Text that the person must type, such as the name of what is deleted. */
   typed?: string;
-  /** Where to go first, without the base. */
+  /** A page to visit first. The path has no base path. */
   link?: { text: string; path: string };
-  /** A checkbox, which the form then sends. */
+  /** A checkbox. The form sends its value. */
   option?: { name: string; label: string };
-  /** Where Cancel leads, without the base. */
+  /** The path that Cancel leads to, without the base path. */
   back: string;
-  /** false: it costs money or loses nothing. */
+  /** false if the action only costs money or loses nothing. */
   isDestructive?: boolean;
 };
 
-/** A form was sent that needs confirmation first. The response is a `ConfirmPage`. */
+/** Thrown if a form needs confirmation first. The response is a `ConfirmPage`. */
 export class UnconfirmedError extends Error {
-  /** Whether another text was typed than the one that was asked for. */
+  /** Whether the person typed a text, but not the one that was asked for. */
   readonly isMistyped: boolean;
 
   constructor(
@@ -39,11 +39,11 @@ export class UnconfirmedError extends Error {
   }
 }
 
-/** Hidden field that a confirmed form carries. */
+/** Hidden field that a form contains when it was confirmed. */
 const confirmedField = "confirmed";
 const typedField = "typedName";
 
-/** Throws UnconfirmedError for a destructive or paid form that was not confirmed. The response then asks for confirmation. */
+/** Throws UnconfirmedError if a destructive or paid form was not confirmed. The response then asks for confirmation. */
 export function requireConfirmation(form: URLSearchParams, confirmation: Confirmation): void {
   if (!form.has(confirmedField)) throw new UnconfirmedError(confirmation);
   const { typed } = confirmation;
@@ -54,7 +54,7 @@ export function requireConfirmation(form: URLSearchParams, confirmation: Confirm
 /** The field of the checkbox that revokes API keys. */
 export const revokesKeysField = "revokeKeys";
 
-/** What a confirmation says about the API keys of somebody who leaves: they keep working, unless they are revoked as well. */
+/** The part of a confirmation about the API keys of somebody who leaves. The keys continue to work, unless they are revoked as well. */
 export function keyConsequences(keys: ApiKey[]): Partial<Confirmation> {
   if (keys.length === 0) return {};
   const lastUse = ({ lastUsedAt }: ApiKey) => (lastUsedAt ? `last used ${lastUsedAt.slice(0, 10)}` : "never used");
@@ -79,7 +79,7 @@ type Props = {
   isMistyped?: boolean;
 };
 
-/** Asks for confirmation of a destructive or paid action. Resends the same form with the confirmation. */
+/** Asks for confirmation of a destructive or paid action. Its button sends the same form again, with the confirmation. */
 export const ConfirmPage = ({
   site,
   viewer,

@@ -23,29 +23,32 @@ export type Overview = {
   /** Number of unfinished runs, at most `maxRuns`. */
   activeRuns: number;
   maxRuns: number;
-  /** The prompt that runs next by its schedule. */
+  /** The prompt with the next scheduled run. */
   next: PromptItem | undefined;
-  /** null: not for this viewer. */
+  /** null if this viewer can't do anything. */
   actions: InboxActions | null;
-  /** Whether to show all problems, with the snoozed ones. */
+  /** Whether to show all problems, including snoozed ones. */
   showsAll: boolean;
 };
 
 type Props = Overview & {
   viewer: Viewer;
-  /** null: done, hidden, or not for this viewer. */
+  /** null if the steps are done or hidden, or if this viewer doesn't see them. */
   steps: FirstSteps | null;
-  /** The example, before there is a prompt. */
+  /** The example, until there is another prompt. */
   examples: PromptScore[];
-  /** Whether a run of a new prompt needs no consent to its cost. */
+  /** Whether a run of a new prompt costs nothing, so that no consent is needed. */
   isRunFree: boolean;
 };
 
-/** Lines that Home shows at first. */
+/** Maximum number of lines that Home shows at first. */
 const maxLines = 20;
 const maxImprovements = 5;
 
-/** The home page of an organization: what changed and needs attention, worst first. It updates live. Before the first prompt, a form for it. */
+/**
+ * The home page of an organization. It shows what changed and what needs attention, worst first, and updates live. Before the first prompt, it is a
+ * form for that prompt.
+ */
 export const DashboardPage = ({ viewer, steps, isRunFree, ...overview }: Props) => (
   <Layout site={overview.site} viewer={viewer} path="/" title="Home">
     {overview.promptCount === 0 || hasOnlyExample(steps) ? (
@@ -140,17 +143,17 @@ const Spending = ({ base, spending: { spentUsd, maxUsd, expectedUsd } }: Spendin
   </section>
 );
 
-/** One form proposes prompts or creates one: both start at the URL of the docs. */
+/** One form either proposes prompts or creates one. Both start with the URL of the docs. */
 const FirstPromptForm = Type.Object({ ...PromptForm.properties, ...ProposalForm.properties });
 
-/** What a developer tries first, for any product. */
+/** What developers try first with any product. */
 const firstPromptValues = new URLSearchParams({
   text: "Follow the getting started guide and complete its first example.",
 });
 
 /**
- * Shown to an organization without prompts of its own: a form for the first one, and the API call that does the same.
- * `examples`: the example, if there is one.
+ * Shown if an organization has no prompts of its own: a form for the first prompt, and the API call that does the same. `examples`: the example, if
+ * there is one.
  */
 const FirstPrompt = ({ site, site: { base, baseUrl }, viewer, examples, steps, isRunFree }: Props) => (
   <div class="first">

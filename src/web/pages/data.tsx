@@ -9,7 +9,7 @@ import { SettingsFrame, type SettingsProps } from "./settings.tsx";
 
 type Props = SettingsProps & {
   retention: Retention;
-  /** Days that the server keeps sessions and deliveries; null: forever. */
+  /** How many days the server keeps sessions and deliveries; null: forever. */
   defaultDays: number | null;
   deletions: Deletion[];
   mayDelete: boolean;

@@ -17,23 +17,23 @@ import {
 } from "./notifications.tsx";
 import { SettingsFrame, type SettingsProps } from "./settings.tsx";
 
-/** What the form of a destination sends. */
+/** The fields of the form of a destination. */
 export const DestinationSettings = Type.Required(Type.Pick(NewDestination, ["name", "events"]));
 
 type DestinationProps = SettingsProps & {
   destination: Destination;
   deliveries: Paged<Delivery>;
-  /** How many deliveries a replay of everything would send. */
+  /** The number of deliveries that replaying everything would send. */
   missed: number;
-  /** A new signing secret, which is shown only once. */
+  /** A new signing secret. It is shown only once. */
   secret?: string | null;
 };
 
-/** Who gets the emails. null: all owners. Empty: the addresses are hidden from a viewer who is no person. */
+/** The recipients of the emails. null: all owners. Empty: the addresses are hidden, because the viewer isn't a person. */
 const recipientsText = (recipients: string[] | null): string =>
   recipients === null ? "All owners" : recipients.join(", ") || "Some members";
 
-/** A destination with its events and its log. */
+/** A destination with its events and its delivery log. */
 export function DestinationPage({ destination, deliveries, missed, secret, ...frame }: DestinationProps) {
   const {
     site: { base },
@@ -95,7 +95,7 @@ export function DestinationPage({ destination, deliveries, missed, secret, ...fr
         <SchemaForm
           {...{
             schema: DestinationSettings,
-            // The forms above also show the page again, with values that aren't of this form.
+            // The forms above also show this page again. Then the typed values don't belong to this form.
             values: typedValues?.has("name") ? typedValues : toFields(DestinationSettings, destination),
             formError,
           }}
@@ -113,7 +113,7 @@ export function DestinationPage({ destination, deliveries, missed, secret, ...fr
   );
 }
 
-/** The result of a delivery in words. If evald tries again, the time of the next try belongs after it. */
+/** The result of a delivery in words. If there will be another try, append its time. */
 function resultOf({ status, lastStatus, failure, nextTryAt }: Delivery): string {
   const httpStatus = lastStatus === null ? "" : ` (${lastStatus})`;
   if (status === "delivered") return `Delivered${httpStatus}`;
@@ -121,7 +121,7 @@ function resultOf({ status, lastStatus, failure, nextTryAt }: Delivery): string 
   return nextTryAt === null ? "Pending" : `Failed${httpStatus}, next try`;
 }
 
-/** Not while a try is in progress or due. */
+/** A delivery can't be replayed while a try is in progress or due. */
 const isReplayable = ({ status, nextTryAt }: Delivery) => status !== "pending" || nextTryAt !== null;
 
 function Deliveries({ here, items, total }: Paged<Delivery> & { here: string }) {

@@ -23,7 +23,7 @@ const provenanceLabels: Record<string, string> = {
   guessed: "guessed URL",
 };
 
-/** A provider with its docs map: pages read, pages never opened and guessed URLs. */
+/** A provider with its docs map: pages that were read, pages that were never opened, and guessed URLs. */
 export function DocsMapPage({ site, viewer, provider, map, traffic, rejected }: Props) {
   const { id, name, docsUrl, productUrl } = provider;
   return (
@@ -137,7 +137,7 @@ const Pages = ({ base, map, scope }: { base: string; map: DocsMap; scope: string
   </>
 );
 
-/** A count with a bar. */
+/** A number with a bar that shows its share. */
 const Share = ({ part, whole }: { part: number; whole: number }) => (
   <span class="share">
     <svg class="track" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">

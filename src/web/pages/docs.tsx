@@ -5,12 +5,12 @@ import type { SearchHit } from "../docs-search.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
-/** Who reads the documentation: with a viewer, pages have the menu of their organization. */
+/** The input of documentation pages. With a viewer, the pages have the menu of the viewer's organization. */
 export type DocsProps = { site: Site; viewer?: Viewer };
 
 type NavProps = DocsProps & { current: string | null; words?: string };
 
-/** Documentation sidebar. `current`: slug of the page shown. `words`: the text of the search. */
+/** The sidebar of the documentation. `current`: slug of the current page. `words`: the search text. */
 export const DocsNav = ({ site, viewer, current, words = "" }: NavProps) => (
   <nav class="side" aria-label="Documentation">
     {viewer && (
@@ -43,7 +43,7 @@ export const DocsNav = ({ site, viewer, current, words = "" }: NavProps) => (
   </nav>
 );
 
-/** Narrow screens show it above the page, because the sidebar comes after it. */
+/** On narrow screens, the search is shown above the page, because the sidebar comes after the page. */
 const Search = ({ site, words = "" }: { site: Site; words?: string }) => (
   <search>
     <form class="find" action={`${site.base}/docs/search`}>
@@ -58,7 +58,7 @@ const ForAgents = ({ site }: { site: Site }) => (
   </p>
 );
 
-/** A page of the documentation. Its HTML is our own Markdown, rendered with raw HTML turned off. */
+/** A page of the documentation. Its HTML is rendered from our own Markdown, with raw HTML turned off. */
 export function DocPage({ site, viewer, doc }: DocsProps & { doc: Doc }) {
   const path = toDocPath(doc.slug);
   const html = toHtml(doc, site);
@@ -90,7 +90,7 @@ export function DocPage({ site, viewer, doc }: DocsProps & { doc: Doc }) {
   );
 }
 
-/** Headings come from the renderer, whose IDs and text are already escaped. */
+/** The headings come from the renderer, so their IDs and text are already escaped. */
 function OnThisPage({ html }: { html: string }) {
   const items = [...html.matchAll(/<h2 id="([^"]+)">(.*?)<\/h2>/g)].map(
     ([, id, text]) => `<li><a href="#${id}">${text}</a></li>`,
@@ -148,7 +148,7 @@ export function DocsIndexPage({ site, viewer }: DocsProps) {
   );
 }
 
-/** Sections of the documentation that contain the words of a search. */
+/** Sections of the documentation that match a search. */
 export function DocsSearchPage({ site, viewer, words, hits }: DocsProps & { words: string; hits: SearchHit[] }) {
   return (
     <Layout
@@ -181,7 +181,7 @@ export function DocsSearchPage({ site, viewer, words, hits }: DocsProps & { word
   );
 }
 
-/** Text with the words of a search marked. A snippet has them between U+0001 and U+0002. */
+/** A text in which the searched words are marked. In the snippet, they are between U+0001 and U+0002. */
 const highlight = (snippet: string): ComponentChildren[] =>
   snippet.split("\u0001").flatMap((part, i) => {
     const [word = "", rest = ""] = part.split("\u0002");

@@ -13,7 +13,7 @@ const titles: Partial<Record<AppError["code"], string>> = {
 
 type Props = { site: Site; visitor?: Visitor; path: string; status: number; error: AppError };
 
-/** An error page with links to go on from. */
+/** An error page with links to other pages. */
 export function ErrorPage({ site, visitor, path, status, error }: Props) {
   const title = titles[error.code] ?? "Request failed";
   return (
@@ -45,7 +45,7 @@ export const SignInNeededPage = ({ site, path }: { site: Site; path: string }) =
   </Layout>
 );
 
-/** Keeps the values of a form whose sender was signed out meanwhile, so that they can submit it again. */
+/** Keeps the values of a form whose sender has been signed out in the meantime, so that they can submit it again. */
 export const UnsentPage = ({ site, path, form }: { site: Site; path: string; form: URLSearchParams }) => (
   <Layout site={site} path={path} title="Session expired">
     <div class="notice-page" data-error="session_expired">
@@ -68,7 +68,7 @@ export const UnsentPage = ({ site, path, form }: { site: Site; path: string; for
   </Layout>
 );
 
-/** Replaces a page fragment when the session has expired. */
+/** Replaces a fragment of a page if the session has expired. */
 export const SignedOutNote = ({ site }: { site: Site }) => (
   <p class="notice bad" role="alert">
     You’re signed out.{" "}

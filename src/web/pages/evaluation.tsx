@@ -20,7 +20,7 @@ type EvalPartProps = {
   request: EvalRequest;
   docsVariant: DocsVariant;
   gateId: string | null;
-  /** Reports of the comparable evaluation before and of this one; null if there is none. */
+  /** URL of the comparison with the previous comparable evaluation; null if there is none. */
   comparisonHref: string | null;
   now: number;
 };
@@ -108,7 +108,7 @@ const intervalText = (low: number | null, high: number | null, format: (value: n
 /** The part of the page that updates while runs are in progress. */
 export function EvalPart({ site: { base }, viewer, request, docsVariant, gateId, comparisonHref, now }: EvalPartProps) {
   const runs = request.runs;
-  // Each agent makes as many runs as the others.
+  // All agents have the same number of runs.
   const runsOfAgent = runs.length / request.agents.length;
   const failedGroups = groupFailures(request);
   return (
@@ -210,7 +210,7 @@ function Failure({ failure }: { failure: RunFailure | null }) {
   );
 }
 
-/** The failed runs of an evaluation, by what to do about them; cancelled ones need nothing. */
+/** The failed runs of an evaluation, grouped by what to do about them. Cancelled runs are left out, because they need no action. */
 function groupFailures({ runs }: EvalRequest) {
   const failed = runs.flatMap(({ runId, agent, status, failure }) =>
     status === "failed" && failure !== null && failure.code !== "cancelled" ? [{ runId, agent, failure }] : [],

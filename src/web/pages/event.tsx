@@ -12,7 +12,7 @@ type Event = Trace["events"][number];
 
 type Props = { site: Site; viewer?: Viewer; path: string; event: Event; publisher?: string };
 
-/** Page of one event with all its fields. `publisher`: of a shared page. */
+/** The page of one event with all its fields. `publisher`: set on a shared page. */
 export function EventPage({ site, viewer, path, event, publisher }: Props) {
   const { seq, at, tMs, type, source, ...fields } = event;
   return (
@@ -39,7 +39,7 @@ export function EventPage({ site, viewer, path, event, publisher }: Props) {
   );
 }
 
-/** The fields of an event as a fragment for its row. */
+/** The fields of an event as a fragment, which is inserted into the row of the event. */
 export function renderPayload({
   seq: _seq,
   at: _at,

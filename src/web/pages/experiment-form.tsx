@@ -10,7 +10,7 @@ import { may, type PageProps } from "../viewer.ts";
 
 const text = (maxLength: number) => Type.Optional(Type.String({ maxLength }));
 
-/** What the form of a new experiment sends: prompts, and what each arm changes. Blank fields add no arm. */
+/** The fields of the form for a new experiment: its prompts, and what each arm changes. A blank field adds no arm. */
 export const ExperimentForm = Type.Object({
   promptId: text(36),
   tag: text(50),
@@ -53,7 +53,7 @@ export type ExperimentChoices = {
 type Props = PageProps &
   ExperimentChoices & {
     values: URLSearchParams;
-    /** null: not estimated yet. */
+    /** null: the cost is not estimated yet. */
     estimate: ExperimentEstimate | null;
     formError?: FormError | undefined;
     errorMessage?: string | undefined;
@@ -141,7 +141,7 @@ export function NewExperimentPage(props: Props) {
   );
 }
 
-/** The arms that change what the agent gets. */
+/** Fields for arms that change what the agent is given. */
 const ContextFields = ({ archives, tags }: ExperimentChoices) => (
   <>
     <h2>Context</h2>
@@ -159,7 +159,7 @@ const ContextFields = ({ archives, tags }: ExperimentChoices) => (
   </>
 );
 
-/** The arms that change what the agent finds in the docs. */
+/** Fields for arms that change what the agent finds in the docs. */
 const DocsFields = () => (
   <>
     <h2>Docs</h2>
@@ -189,7 +189,7 @@ const DocsFields = () => (
   </>
 );
 
-/** The arms with another agent, model or product. */
+/** Fields for arms with another agent, model or product. */
 const AgentAndProductFields = ({ agents, providers }: ExperimentChoices) => (
   <>
     <h2>Agent and product</h2>

@@ -95,7 +95,7 @@ export function ExperimentsPage({ site, viewer, experiments, total, offset, perP
 
 type Props = PageProps & { experiment: Experiment; now: number };
 
-/** An experiment: its arms, how each differs from the base, and what each difference rests on. */
+/** An experiment: its arms, how each arm differs from the base, and the evidence for each difference. */
 export function ExperimentPage({ site, site: { base }, viewer, experiment, now }: Props) {
   const { id, title, status, stopReason, progress, analysis, prompts } = experiment;
   const falseAlarms = falseAlarmsText(experiment);
@@ -189,7 +189,7 @@ function ContrastSection({ analysis, contrast, titles, base }: ContrastProps & {
   );
 }
 
-/** One line per arm: its runs, its results and its verdict. */
+/** One line for each arm, with its runs, its results and its verdict. */
 const Arms = ({ experiment: { arms, analysis } }: { experiment: Experiment }) => {
   const hasUse = analysis.arms.some(({ used }) => used !== null);
   const hasContamination = analysis.arms.some(({ contaminated }) => contaminated > 0);
@@ -263,7 +263,7 @@ const PromptContrasts = ({ contrast, titles, base }: ContrastProps) => (
   </List>
 );
 
-/** Friction points that some arms met more often than others. */
+/** Friction points that some arms hit more often than others. */
 const ArmFriction = ({ experiment: { friction, arms, analysis }, base }: { experiment: Experiment; base: string }) => {
   const differing = friction.filter(({ runs }) => Math.max(...runs) > Math.min(...runs));
   const runsOfArms = analysis.arms.map(({ n, contaminated }) => n + contaminated);

@@ -112,7 +112,7 @@ const FieldTable = ({ base, items }: { base: string; items: FieldFriction[] }) =
 
 type Props = PageProps & { friction: FieldFrictionDetail };
 
-/** One friction from the field with its newest reports. */
+/** One friction point from the field, with its newest reports. */
 export function FieldFrictionDetailPage({ site, site: { base }, viewer, friction }: Props) {
   const { id, title, category, where, state, isVerified, reports, latest } = friction;
   const path = `/friction/field/${id}`;

@@ -10,7 +10,7 @@ import { costText, State, toScopeQuery } from "./friction.tsx";
 
 type Scope = { promptId?: string; providerId?: string };
 
-/** The title of a prompt. The list has only the newest prompts. */
+/** The title of a prompt. The list contains only the newest prompts, so other prompts have a general name. */
 function nameOf(prompts: PromptName[], id: string): string {
   const prompt = prompts.find((each) => each.id === id);
   return prompt ? oneLine(titleOf(prompt), 100) : "Another prompt";
@@ -111,7 +111,7 @@ const FieldReports = ({ base, reports }: { base: string; reports: FrictionDetail
 
 type HistoryProps = Omit<FrictionDetail["prompts"][number], "promptId"> & { name: string };
 
-/** In which evaluations of a prompt the friction point occurred. `name`: of the prompt. */
+/** The evaluations of a prompt in which the friction point occurred. `name`: the name of the prompt. */
 const PromptHistory = ({ name, state, since, evaluations }: HistoryProps) => (
   <section>
     <h2>
@@ -147,15 +147,15 @@ const PromptHistory = ({ name, state, since, evaluations }: HistoryProps) => (
 
 type Evaluation = FrictionDetail["prompts"][number]["evaluations"][number];
 
-/** null: no run reached the page. */
+/** `share`: null if no run reached the page. */
 function barClass(share: number | null): string {
   if (share === null) return "none";
   return share === 0 ? "gone" : "rest";
 }
 
-/** One bar per evaluation, oldest first: the share of runs with this issue among those that reached the page. */
+/** One bar for each evaluation, oldest first. It shows the share of runs with this friction among the runs that reached the page. */
 function OccurrenceChart({ evaluations }: { evaluations: Evaluation[] }) {
-  // In SVG units. `edge`: above and below the bars.
+  // In SVG units. `edge`: the space above and below the bars.
   const [step, gap, height, edge] = [18, 4, 44, 2];
   const [barWidth, barHeight] = [step - gap, height - 2 * edge];
   const width = Math.max(1, evaluations.length) * step;

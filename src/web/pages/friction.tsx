@@ -23,7 +23,7 @@ type Props = PageProps & {
   agents: string[];
 };
 
-/** Mean cost of a friction point per run with it. */
+/** The mean cost of a friction point in a run that hits it. */
 export function costText({ points, seconds, usd }: FrictionSummary["cost"], seenIn: FrictionSummary["seenIn"]): string {
   const perRun = (total: number) => total / Math.max(1, seenIn.runs);
   const parts = [
@@ -34,7 +34,7 @@ export function costText({ points, seconds, usd }: FrictionSummary["cost"], seen
   return parts.filter(Boolean).join(", ") || "–";
 }
 
-/** Friction points of a prompt or of all prompts of a provider, each with its state. */
+/** Friction points of a prompt, or of all prompts of a provider. Each is shown with its state. */
 export function FrictionPage({ site, site: { base }, viewer, friction, query, prompts, providers, agents }: Props) {
   const here = `${base}/friction`;
   const { promptId, providerId, state, severity, agent, sort, offset = 0 } = query;
@@ -101,7 +101,7 @@ const tabs = [
   ["From the field", "/friction/field"],
 ] as const;
 
-/** Links between the pages about friction. `path`: of this one. */
+/** Links between the pages about friction. `path`: the path of the current page. */
 export const FrictionTabs = ({ base, path }: { base: string; path: (typeof tabs)[number][1] }) => (
   <nav class="tabs" aria-label="Friction">
     {tabs.map(([name, each]) => (
@@ -118,7 +118,7 @@ export function toScopeQuery({ promptId, providerId }: { promptId?: string; prov
   return providerId === undefined ? "" : `providerId=${providerId}`;
 }
 
-/** The state of friction, in its color. */
+/** The state of a friction point, in the color of the state. */
 export const State = ({ state }: { state: string }) => <span class={`pill state-${state}`}>{state}</span>;
 
 type TableProps = { base: string; friction: Paged<FrictionSummary>; scope: string; sorting: Sorting };

@@ -15,7 +15,7 @@ import { When } from "../components/when.tsx";
 import { SidesWhyLink } from "../components/why-link.tsx";
 import { may, type PageProps } from "../viewer.ts";
 
-/** `runStatus`: the status of runs with the same color. */
+/** `runStatus`: the run status with the same color. */
 const statusLooks: Record<Gate["status"], { label: string; runStatus: string; notice: string }> = {
   running: { label: "Running", runStatus: "running", notice: "notice" },
   passed: { label: "Passed", runStatus: "completed", notice: "notice good" },
@@ -28,7 +28,7 @@ const gateTitle = ({ prompts: [first, ...others] }: Gate): string => {
   return others.length === 0 ? title : `${title} and ${count(others.length, "other prompt")}`;
 };
 
-/** Status of a gate: a dot and a label, in the colors of runs. */
+/** The status of a gate: a dot and a label, in the colors of the run status. */
 const GateStatus = ({ status }: { status: Gate["status"] }) => (
   <span class={`status-mark run-${statusLooks[status].runStatus}`} data-status={status}>
     {statusLooks[status].label}
@@ -131,7 +131,7 @@ function GateList({ site: { base }, gates, query, now }: ListProps) {
   );
 }
 
-/** Why a gate decided as it did: the cause, or else what the comparison found. */
+/** Why a gate reached its decision, in short: the cause, or otherwise the result of the comparison. */
 function shortReason(gate: Gate): string {
   const { verdict, evidence } = gate.comparison ?? {};
   const evidenceText = evidence && `${verdict ? humanize(verdict) : "no verdict"}: ${evidence.reason}`;
@@ -143,10 +143,10 @@ function deltaText({ comparison }: Gate): string {
   return delta === null ? "–" : signedPoints(delta.value);
 }
 
-/** `selfComparison`: the newest comparison of its first prompt with itself; null: there is none. */
+/** `selfComparison`: the newest comparison of the gate's first prompt with itself; null: there is none. */
 type Props = PageProps & { gate: Gate; selfComparison: Experiment | null; now: number };
 
-/** A gate: its verdict, both sides, and new and resolved friction. */
+/** A gate: its verdict, both sides, and the friction that is new or resolved. */
 export function GatePage({ site, site: { base }, viewer, gate, selfComparison, now }: Props) {
   const { status, cause, progress, comparison, spentUsd, minScore, urlMap, warnings, head } = gate;
   return (
@@ -214,7 +214,7 @@ export function GatePage({ site, site: { base }, viewer, gate, selfComparison, n
 
 type TrustProps = { gate: Props["gate"]; selfComparison: Props["selfComparison"]; base: string; mayRun: boolean };
 
-/** How often a gate of the first prompt fails without a reason, as far as that was measured. */
+/** How often a gate of its first prompt fails without a real change, if that was measured. */
 const Trust = ({ base, gate: { prompts }, selfComparison, mayRun }: TrustProps) => {
   const text = selfComparison && falseAlarmsText(selfComparison);
   if (!text && !mayRun) return null;

@@ -11,7 +11,7 @@ import { countPlantedMistakes, describeMistakes, exampleReport } from "../exampl
 import type { Site } from "../site.ts";
 import { SetupNote } from "./sign-in.tsx";
 
-/** Landing page for visitors who are not signed in. `isUnused`: nobody has an account yet. */
+/** The landing page for visitors who are not signed in. `isUnused`: whether nobody has an account yet. */
 export function HomePage({ site, isUnused }: { site: Site; isUnused: boolean }) {
   const { base } = site;
   return (
@@ -62,7 +62,7 @@ export function HomePage({ site, isUnused }: { site: Site; isUnused: boolean }) 
   );
 }
 
-/** What a report says first: the result, the lost points, the path of the agent, and the fixes with one diff. */
+/** The most important parts of a report: the result, the lost points, the path of the agent, and the fixes with one diff. */
 function ReportExtract({ site, report, pagesVisited }: { site: Site; report: Report; pagesVisited: PagesVisited }) {
   const mistakes = countPlantedMistakes(report, site);
   const fixes = report.recommendations;

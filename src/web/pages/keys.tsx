@@ -43,7 +43,7 @@ const expirations = [
   ["365", "In 1 year"],
 ] as const;
 
-/** What the form of a new key sends. `days`: null or 0: it never expires. */
+/** The fields of the form for a new key. `days`: null or 0 if the key never expires. */
 export const NewKey = Type.Object({
   name: Type.String({ maxLength: 200 }),
   scopes: Type.Array(OneOf(keyScopes)),
@@ -51,7 +51,7 @@ export const NewKey = Type.Object({
   days: Nullable(Type.Integer({ minimum: 0, maximum: 3650 })),
 });
 
-/** What CI and editors need to run prompts, for as long as most teams keep a secret. */
+/** The defaults are the scopes that CI and editors need to run prompts, and the time for which most teams keep a secret. */
 const newKeyDefaults = { scopes: ["read", "run"], days: 90 };
 
 type Props = SettingsProps & {
@@ -60,9 +60,9 @@ type Props = SettingsProps & {
   createdBy?: string;
   /** Everyone who created a key. */
   creators: NonNullable<ApiKey["createdBy"]>[];
-  /** Keys that still work of people who left. */
+  /** Valid keys of people who left. */
   formerKeys: ApiKey[];
-  /** Id of the key that the form creates. */
+  /** ID of the key that the form will create. */
   nextId: string;
   now: number;
   /** The key that was just created. It is shown only once. */
@@ -166,7 +166,7 @@ const KeyTable = ({ base, keys, sort, createdBy, now, mayChange }: TableProps) =
   </List>
 );
 
-/** The keys of people who left, and a button that revokes all of them. */
+/** The keys of people who left, with a button that revokes all of them. */
 const FormerKeys = ({ base, keys, mayChange }: { base: string; keys: ApiKey[]; mayChange: boolean }) => (
   <div class="notice" data-former={keys.length}>
     <p>

@@ -95,7 +95,7 @@ export function MatrixPage({ site, site: { base }, viewer, matrix, query, tags, 
 
 type TableProps = { base: string; matrix: Matrix; evalRequestId: string | undefined };
 
-/** A row per prompt and a column per agent, after a row for all prompts. */
+/** One row for each prompt and one column for each agent. The first row is for all prompts together. */
 function MatrixTable({ base, matrix: { agents, prompts, total }, evalRequestId }: TableProps) {
   const toRunsHref = (promptId: string, agent: MatrixAgent | undefined) =>
     evalRequestId === undefined
@@ -151,7 +151,7 @@ function MatrixTable({ base, matrix: { agents, prompts, total }, evalRequestId }
   );
 }
 
-/** How many prompts an agent's summary is of. */
+/** The number of prompts in the summary of an agent. */
 const Coverage = ({ prompts, otherPrompts, total }: MatrixAgent & { total: number }) => (
   <small>
     {prompts} of {count(total, "prompt")}
@@ -159,7 +159,7 @@ const Coverage = ({ prompts, otherPrompts, total }: MatrixAgent & { total: numbe
   </small>
 );
 
-/** The results of a cell, or of an agent over all prompts. `runsHref`: its runs. */
+/** The results of a cell, or of an agent over all prompts. `runsHref`: the URL of the runs. */
 function Results({ results, runsHref }: { results: Cell; runsHref?: string }) {
   const { n, infraFailures, score, scope, standing, successRate, seconds, costUsd } = results;
   const runs = `${count(n, "scored run")}${infraFailures > 0 ? `, ${infraFailures} failed` : ""}`;
@@ -196,7 +196,7 @@ function Results({ results, runsHref }: { results: Cell; runsHref?: string }) {
   );
 }
 
-/** "(72.1 to 81.0)"; null without an interval, or if both ends read the same. */
+/** "(72.1 to 81.0)"; null if there is no interval, or if both ends look the same. */
 function rangeText(
   interval: { low: number | null; high: number | null } | null,
   format: (value: number) => string,

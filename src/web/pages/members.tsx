@@ -14,7 +14,7 @@ type Props = PageProps & {
   members: Member[];
   sort?: string;
   invitations: Invitation[];
-  /** A password reset link that was just created, shown only once. */
+  /** A password reset link that was just created. It is shown only once. */
   link?: { email: string; path: string };
   successMessage?: string;
   errorMessage?: string;
@@ -34,7 +34,7 @@ export function MembersPage({ site, viewer, members, sort, invitations, link, su
   const to = (path: string) => `${site.base}/settings/members/${path}`;
   const isOwner = may(viewer, "members");
   const owners = members.filter(({ role }) => role === "owner");
-  // An organization keeps its last owner.
+  // The last owner of an organization can't be removed.
   const lastOwner = owners.length === 1 ? owners[0] : undefined;
   return (
     <SettingsFrame {...{ site, viewer, successMessage, errorMessage }} path="/settings/members">
@@ -63,7 +63,7 @@ export function MembersPage({ site, viewer, members, sort, invitations, link, su
           <tr key={member.memberId}>
             <td class="title">
               <strong>{member.name}</strong>
-              {/* API keys read pages too, and need no addresses. */}
+              {/* API keys can also read pages, but don't need the addresses. */}
               {viewer.person && <span class="aside block">{member.email}</span>}
             </td>
             <td data-label="Role">{isOwner ? <RoleForm {...{ to, member }} /> : capitalize(member.role)}</td>

@@ -16,7 +16,7 @@ const providerNames: Record<ModelSource["provider"], string> = {
   "openai-compatible": "OpenAI-compatible server",
 };
 
-/** What the form of a key sends. */
+/** The fields of the form for a model key. */
 export const ModelKey = Type.Object({
   provider: OneOf(modelProviders),
   key: Type.String(),

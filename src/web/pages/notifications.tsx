@@ -18,7 +18,7 @@ const disabledLabels: Record<NonNullable<Destination["disabledBecause"]>, string
   failing: "Disabled: all tries of a delivery failed",
 };
 
-/** Whether a destination works, and since when or why not. */
+/** Whether a destination works. If it doesn't: since when, or why. */
 export function DestinationStatus({ destination }: { destination: Destination }) {
   const { disabledBecause, failingSince } = destination;
   if (disabledBecause) return <>{disabledLabels[disabledBecause]}</>;
@@ -30,7 +30,7 @@ export function DestinationStatus({ destination }: { destination: Destination })
   );
 }
 
-/** The events to send, by their names. */
+/** The events that can be sent, with their labels. */
 export const eventLabels = Object.fromEntries(
   subscribableTypes.map((type) => [
     type,
@@ -40,7 +40,7 @@ export const eventLabels = Object.fromEntries(
   ]),
 );
 
-/** What the form of a new destination sends. `header`: `Name: value`. */
+/** The fields of the form for a new destination. `header`: `Name: value`. */
 export const NewDestination = Type.Object({
   ...Type.Pick(DestinationInput, ["kind", "url", "name"]).properties,
   header: Type.Optional(Type.String({ maxLength: 2100 })),
@@ -49,7 +49,7 @@ export const NewDestination = Type.Object({
 
 type NotificationsProps = SettingsProps & {
   destinations: Destination[];
-  /** Whether EVALD_SECRET_KEY is set, without which no webhook or Slack channel can be added. */
+  /** Whether EVALD_SECRET_KEY is set. Without it, no webhook or Slack channel can be added. */
   canEncrypt: boolean;
 };
 

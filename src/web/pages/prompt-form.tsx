@@ -30,14 +30,14 @@ import { catchUpLabels, overlapLabels } from "../schedule-labels.ts";
 import type { Site } from "../site.ts";
 import type { PageProps } from "../viewer.ts";
 
-/** Whether the schedule of a form has another policy than the default. */
+/** Whether the form has a schedule policy that isn't the default. */
 const hasPolicy = (values: URLSearchParams): boolean =>
   (values.get("catchUp") ?? "automatic") !== "automatic" || (values.get("overlap") ?? "skip") !== "skip";
 
 type Props = PageProps & {
-  /** null: a new prompt. `seen`: fingerprint of the prompt when the form was opened. */
+  /** null for a new prompt. `seen`: fingerprint of the prompt at the time when the form was opened. */
   prompt: { id: string; title: string; seen: string } | null;
-  /** Id of the prompt that the form creates. */
+  /** ID of the prompt that the form will create. */
   id: string;
   /** Query of the form's action. */
   query: string;
@@ -47,19 +47,19 @@ type Props = PageProps & {
   archives: Archive[];
   agents: AgentInfo[];
   defaultAgent: string;
-  /** Hint that lists the available models. */
+  /** A hint that lists the available models. */
   modelHint: string;
-  /** Whether workers run the agents. */
+  /** Whether agents run on workers. */
   hasWorkers: boolean;
   formError: FormError | null;
-  /** Fields that someone else changed after the form was opened. */
+  /** Fields that somebody else changed after the form was opened. */
   conflicts?: Difference[] | undefined;
 };
 
-/** The list begins with Sunday, as in cron. */
+/** The list of weekdays starts with Sunday, as in cron. */
 const weekdaysFromMonday = [...weekdays.slice(1), weekdays[0]];
 
-/** The name of a field in words: "workspace.setup" is "Workspace setup". */
+/** The name of a field in words. "workspace.setup" becomes "Workspace setup". */
 const toFieldName = (field: string) =>
   field === "text"
     ? "Task"
@@ -82,20 +82,20 @@ const Conflicts = ({ conflicts }: { conflicts: Difference[] }) => (
   </section>
 );
 
-/** Attributes of a field from which others are derived: a change updates them. */
+/** Attributes of a field that other fields are derived from. If the field changes, the derived fields are updated. */
 const toUpdateAttributes = (site: Site) => ({
   "hx-post": `${site.base}/prompts/derived-fields`,
   "hx-trigger": "input changed delay:300ms",
   "hx-target": "#derived-fields",
   "hx-swap": "innerMorph",
   "hx-include": "closest form",
-  // Leaves out the files.
+  // This encoding leaves out the files.
   "hx-encoding": "application/x-www-form-urlencoded",
 });
 
 type UpdateProps = { updateDerivedFields: ReturnType<typeof toUpdateAttributes> };
 
-/** Form to create or edit a prompt, with errors next to their fields. */
+/** The form to create or edit a prompt, with errors next to the fields. */
 export function PromptFormPage(props: Props) {
   const { site, viewer, prompt, id, query, values, hasWorkers, formError, conflicts = [] } = props;
   const path = prompt ? `/prompts/${prompt.id}/edit` : "/prompts/new";
@@ -172,7 +172,7 @@ export function PromptFormPage(props: Props) {
   );
 }
 
-/** The task, its end goal, its URLs and its success checks. */
+/** Fields for the task, the end goal, the URLs and the success checks. */
 const TaskFields = ({ updateDerivedFields }: UpdateProps) => (
   <div>
     <SchemaField
@@ -215,7 +215,7 @@ const TaskFields = ({ updateDerivedFields }: UpdateProps) => (
   </div>
 );
 
-/** When a prompt runs, how often, and what happens if it can't. */
+/** Fields for when and how often a prompt runs, and what happens if it can't run. */
 const ScheduleFields = ({ values, updateDerivedFields }: UpdateProps & Props) => (
   <fieldset>
     <legend>Schedule</legend>
@@ -308,7 +308,7 @@ function AgentAndTarget({ providers, agents, defaultAgent, modelHint }: Props) {
   );
 }
 
-/** What CI does with the runs of a prompt, and who sees its results. */
+/** Fields for what CI does with the runs of a prompt, and who sees the results. */
 const CiAndPublishing = () => (
   <>
     <fieldset>

@@ -24,7 +24,7 @@ type Props = PageProps &
     latest: LatestResults | null;
     runs: RunListItem[];
     runCount: number;
-    /** Its agents whose last runs all failed. */
+    /** The agents whose last runs all failed. */
     failedRuns: FailedRuns[];
     scheduledEvaluations: ScheduledEvaluation[];
     timeZone: string;
@@ -106,7 +106,7 @@ export function PromptPage(props: Props) {
   );
 }
 
-/** Says that all runs with an agent failed since its last report, why, and what to do. */
+/** Says that all runs with an agent have failed since the last report, why they failed, and what to do. */
 const AllFailed = ({ base, viewer, runs }: { base: string; viewer: Viewer; runs: FailedRuns }) => (
   <FailureNotice
     {...{ base, viewer, failure: runs.failure }}
@@ -123,7 +123,7 @@ const AllFailed = ({ base, viewer, runs }: { base: string; viewer: Viewer; runs:
   </FailureNotice>
 );
 
-/** The text of the docs that the prompt was proposed from, and whether it has changed. */
+/** The source text in the docs that the prompt was proposed from, and whether that text has changed. */
 const Basis = ({ base, basis }: { base: string; basis: NonNullable<Prompt["basis"]> }) => (
   <section class="basis" aria-labelledby="basis" data-changed={basis.changedAt !== null}>
     <h2 id="basis">Proposed from</h2>
@@ -186,7 +186,7 @@ const Actions = ({ base, prompt: { id, status }, viewer }: ActionsProps) => (
   </span>
 );
 
-/** Latest score and scores over time. */
+/** The latest score, and the scores over time. */
 function ScoreHistory({ latest, base, promptId }: { latest: LatestResults | null; base: string; promptId: string }) {
   const toTime = useTime();
   if (latest === null) return null;

@@ -39,7 +39,7 @@ export const ProposalFields = () => (
 type FormProps = PageProps & {
   values: URLSearchParams;
   sets: ProposalSet[];
-  /** The models that may propose. */
+  /** The models that can propose prompts. */
   models: string[];
   now: number;
   formError?: FormError | undefined;
@@ -54,7 +54,7 @@ const statusLabels: Record<ProposalSet["status"], string> = {
   failed: "Failed",
 };
 
-/** The form to propose prompts from docs, and earlier proposals. */
+/** The form that proposes prompts from docs, and earlier proposals. */
 export const ProposePage = ({ site, viewer, values, sets, models, now, formError, errorMessage }: FormProps) => (
   <Layout {...{ site, viewer, crumbs }} path="/prompts/propose" title="Propose prompts from docs">
     <h1>Propose prompts from docs</h1>
@@ -115,15 +115,15 @@ export const ProposePage = ({ site, viewer, values, sets, models, now, formError
 
 type SetProps = PageProps & {
   set: ProposalSet;
-  /** Model that runs of the prompts would use; null: none, so that they are free. */
+  /** The model that runs of the prompts would use; null: none, so the runs are free. */
   paidModel: string | null;
-  /** What was submitted, if it was rejected. */
+  /** The submitted values, if they were rejected. */
   rejected?: { values: URLSearchParams; errorMessage: string } | undefined;
 };
 
 const isUnfinished = ({ status }: ProposalSet) => status === "pending" || status === "running";
 
-/** A set of proposals, with the form to create prompts from them. It updates live until the docs are read. */
+/** A set of proposals, and the form that creates prompts from them. It updates live until the docs are read. */
 export function ProposalSetPage(props: SetProps) {
   const { site, viewer, set } = props;
   const path = `/prompts/propose/${set.proposalSetId}`;
@@ -194,7 +194,7 @@ export function ProposalSetPart(props: SetProps) {
 const costOf = ({ costUsd }: ProposalSet) =>
   costUsd === null ? "What the model cost is unknown." : `The model cost $${costUsd.toFixed(4)}.`;
 
-/** What to do about a failure, by its code. Other failures have none. */
+/** What to do about a failure, by its code. Other failures have no remedy. */
 const remedies: Record<string, string> = {
   robots: "Allow the user agent evald in robots.txt.",
   sign_in: "Enter the URL of public docs.",
@@ -212,13 +212,13 @@ const Dropped = ({ dropped }: { dropped: ProposalSet["dropped"] }) => {
   );
 };
 
-/** Proposals that are selected at first. */
+/** The number of proposals that are selected at first. */
 const selectedAtFirst = 5;
 
 function Choice({ site, viewer, set, paidModel, rejected }: SetProps) {
   const mayChoose = may(viewer, "write");
   const { proposals, prompts, proposalSetId } = set;
-  // Proposals are numbered from 1.
+  // Proposals are numbered starting at 1.
   const openNumbers = proposals.map((_, i) => i + 1).filter((number) => prompts[number] === undefined);
   const selected = new Set(rejected?.values.getAll("only") ?? openNumbers.slice(0, selectedAtFirst).map(String));
   return (
@@ -264,13 +264,13 @@ type RowProps = {
   proposal: TaskProposal;
   number: number;
   promptId: string | undefined;
-  /** Whether it can be chosen. */
+  /** Whether the proposal can be selected. */
   isOpen: boolean;
   isSelected: boolean;
   values: URLSearchParams | undefined;
 };
 
-/** `demand`: from what agents looked for and didn't find, which is not on a line of the docs. */
+/** `demand`: proposed from what agents looked for but didn't find. Such a proposal has no line in the docs. */
 const authorLabels: Record<TaskProposal["by"], string> = {
   rules: "",
   model: "by a model",

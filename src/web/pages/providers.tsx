@@ -10,7 +10,7 @@ import type { FormResult } from "./settings.tsx";
 type Props = PageProps & {
   providers: Provider[];
   sort?: string;
-  /** The form, when it was rejected. */
+  /** The state of the form, if it was rejected. */
   rejected?: FormResult;
 };
 

@@ -11,7 +11,7 @@ export type QueuePartProps = { site: Site; queue: QueueOverview; failures: Failu
 
 type Props = Omit<SettingsProps, "mayChange"> & QueuePartProps;
 
-/** The queue of all organizations, for operators. Updates live. */
+/** The queue of all organizations, for operators. It updates live. */
 export function QueuePage({ queue, failures, now, ...frame }: Props) {
   const { site, viewer, typedValues = new URLSearchParams({ kind: "agent" }), formError } = frame;
   return (

@@ -37,7 +37,7 @@ type Operation = {
 type Parameter = { name: string; in: string; required?: boolean; description?: string; schema: Schema };
 type Response = { description: string; content?: Content };
 
-/** The parts of an OpenAPI document that are shown. */
+/** The parts of an OpenAPI document that the page shows. */
 export type OpenApiDocument = {
   tags: { name: string; description: string }[];
   paths: Record<string, Record<string, Operation>>;
@@ -182,7 +182,7 @@ function OperationPart({ site, method, path, operation, findSharedResponse, find
         {Object.entries(responses).map(([status, response]) => {
           const { description: text, content } = "$ref" in response ? findSharedResponse(response.$ref) : response;
           const [mediaType, body] = Object.entries(content ?? {})[0] ?? [];
-          // All errors have the same body.
+          // All errors have the same body, so it isn't shown for each of them.
           const schema = status.startsWith("2") && mediaType === "application/json" ? body?.schema : undefined;
           return (
             <li key={status}>
@@ -249,7 +249,7 @@ const Rows = ({ caption, rows }: { caption: string; rows: FieldRow[] }) => (
   </ScrollArea>
 );
 
-/** A type, or a link to its schema. */
+/** A type. A type with a schema is a link to that schema. */
 function Type({ schema }: { schema: Schema }) {
   if (schema.$ref) {
     const name = nameOf(schema.$ref);

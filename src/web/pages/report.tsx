@@ -30,13 +30,13 @@ import { Day, Time, useTime } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
-/** `viewer`: absent on a shared page. `path`: path of the page, without the base. */
+/** `viewer`: undefined on a shared page. `path`: path of the page, without the base path. */
 type Props = {
   site: Site;
   viewer?: Viewer;
   path: string;
   report: Report;
-  /** Combined results of its evaluation. */
+  /** The combined results of the report's evaluation. */
   result: EvalResult | null;
   /** The prompt's latest evaluations. */
   latest: LatestResults | null;
@@ -49,7 +49,7 @@ type Props = {
   verifications?: ReadonlyMap<string, Verification> | null;
 };
 
-/** A report: what to fix and what it would gain first, then everything behind it. */
+/** A report. It shows first what to fix and how many points that would gain, and then the details. */
 export function ReportPage(props: Props) {
   const { site, viewer, path, report, pagesVisited, extras, share, gradings = [], verifications = null } = props;
   const title = titleOf(report.task);
@@ -224,7 +224,7 @@ const DimensionChange = ({ change }: { change: number | null }) =>
     </>
   );
 
-/** The parts of the end goal with the judge's evidence. `session`: URL of the session page; null if the events cannot be read. */
+/** The parts of the end goal, with the evidence that the judge found. `session`: URL of the session page; null if the events cannot be read. */
 function Goal({ report: { judge }, session }: { report: Report; session: string | null }) {
   if (judge === null) return null;
   return (

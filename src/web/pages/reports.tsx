@@ -24,7 +24,7 @@ type ReportsQuery = {
   status?: ReportSummary["status"];
   outcome?: ReportSummary["outcome"];
   agent?: string;
-  /** Highest and lowest grade to show. */
+  /** The highest and the lowest grade to show. */
   best?: (typeof gradeLetters)[number];
   worst?: (typeof gradeLetters)[number];
   sort?: ReportSort;

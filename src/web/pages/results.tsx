@@ -8,7 +8,7 @@ import { foreignText, Layout } from "../components/layout.tsx";
 import { type PublicScore, staleDays } from "../public-score.ts";
 import type { Site } from "../site.ts";
 
-/** What strangers see of a prompt. `result` null: it has no published report. */
+/** What the public sees of a prompt. `result`: null if it has no published report. */
 export type PublicResult = {
   title: string;
   result: { agent: Report["agent"]; methodology: Report["methodology"]; current: PublicScore; scores: number[] } | null;
@@ -16,7 +16,7 @@ export type PublicResult = {
 
 type Props = { site: Site; path: string; orgName: string; results: PublicResult[] };
 
-/** The chosen prompts of an organization, with grade, trend and method, for everyone with the URL. */
+/** The prompts that an organization has chosen to publish, with their grade, trend and method. Everyone with the URL can see the page. */
 export const ResultsPage = ({ site, path, orgName, results }: Props) => (
   <Layout
     {...{ site, path }}

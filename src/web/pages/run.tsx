@@ -29,11 +29,11 @@ type RunStateProps = PageProps & {
 type Props = RunStateProps & {
   requested: RequestedTask;
   progress: ReturnType<typeof getRunProgress>;
-  /** The attempt whose events are shown; undefined: the newest one, live. */
+  /** The attempt whose events are shown; undefined: the newest attempt, live. */
   shownAttempt: number | undefined;
 };
 
-/** A run: its state, its timeline and its prompt. It updates live until the run ends. */
+/** A run with its state, its timeline and its prompt. It updates live until the run ends. */
 export function RunPage({
   site,
   viewer,
@@ -62,7 +62,7 @@ export function RunPage({
   return (
     <Layout
       site={site}
-      // A short run has ended before its page is shown.
+      // A short run may have ended before its page is shown. Then the message that it was started is left out.
       viewer={run.completedAt !== null && viewer.toast?.code === "runStarted" ? withoutToast(viewer) : viewer}
       path={path}
       title={`Run: ${title}`}
@@ -121,12 +121,12 @@ export function RunPage({
 
 const withoutToast = ({ toast: _, ...viewer }: Viewer): Viewer => viewer;
 
-/** Beside the title of the timeline: that it is live, or how many events it has. */
+/** Shown beside the title of the timeline: whether it is live, or the number of its events. */
 export const TimelineState = ({ isOpen, events }: { isOpen: boolean; events: number }) => (
   <>{isOpen ? "live" : count(events, "event")}</>
 );
 
-/** What a screen reader says when a run has ended. */
+/** The text for screen readers when a run has ended. */
 export const RunEnd = ({ run: { status, failure, report } }: { run: Run }) => (
   <>
     {status === "completed"
@@ -148,7 +148,7 @@ export function RunState({
 }: RunStateProps) {
   const isOpen = run.completedAt === null;
   const { failure } = run;
-  // The notice of a failure has the button.
+  // If there is a failure, its notice already has this button.
   const isRepeatable = !isOpen && (failure === null || run.status === "superseded");
   return (
     <>
@@ -220,7 +220,7 @@ export function RunState({
   );
 }
 
-/** Downloads what the coding agent printed in an attempt. `path`: of the run. */
+/** A link to download what the coding agent printed in an attempt. `path`: the path of the run. */
 export const OutputLink = ({ path, attempt }: { path: string; attempt: number }) => (
   <a href={`${path}/output?attempt=${attempt}`} download aria-label={`Output of the agent in attempt ${attempt}`}>
     Output of the agent

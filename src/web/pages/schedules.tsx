@@ -14,14 +14,14 @@ import { may, type PageProps } from "../viewer.ts";
 type Props = PageProps &
   ListRange & {
     state: ScheduleState;
-    /** The prompts whose schedule runs next. */
+    /** The prompts with the next scheduled runs. */
     next: PromptItem[];
     exceptions: ScheduleException[];
     now: number;
     successMessage?: string;
   };
 
-/** All schedules of the organization: what runs next, and what did not run on time. */
+/** All schedules of the organization: the next runs, and the runs that did not start on time. */
 export function SchedulesPage({ state, next, exceptions, now, successMessage, ...props }: Props) {
   const { site, viewer, total, offset, perPage } = props;
   const here = `${site.base}/schedules`;
@@ -100,7 +100,7 @@ export function SchedulesPage({ state, next, exceptions, now, successMessage, ..
 type ScheduleProps = PageProps &
   ListRange & { title: string; schedule: Schedule; evaluations: ScheduledEvaluation[]; now: number };
 
-/** The schedule of a prompt: its policies, its next times and what became of the earlier ones. */
+/** The schedule of a prompt: its policies, its next times, and the outcome of earlier evaluations. */
 export function SchedulePage({ title, schedule, evaluations, now, ...props }: ScheduleProps) {
   const { site, viewer, total, offset, perPage } = props;
   const { promptId, frequency, timeZone, pausedBy, nextTimes, catchUp, catchUpHours, overlap } = schedule;

@@ -4,7 +4,7 @@ import { Day } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
-/** Something to go to. `path`: without the base. */
+/** A search result to open. `path`: without the base path. */
 export type Hit = {
   kind: "Page" | "Action" | "Prompt" | "Report" | "Run" | "Docs";
   title: string;
@@ -14,7 +14,7 @@ export type Hit = {
 
 type Props = { site: Site; hits: Hit[] };
 
-/** What a search found, as a list of links. */
+/** The search results as a list of links. */
 export const Hits = ({ site: { base }, hits }: Props) =>
   hits.length === 0 ? (
     <p class="empty" id="hits">
@@ -40,7 +40,7 @@ export const Hits = ({ site: { base }, hits }: Props) =>
     </ul>
   );
 
-/** The search as a page of its own. With JavaScript it is a dialog on every page. */
+/** The search as its own page. With JavaScript, it is a dialog on every page. */
 export const SearchPage = ({ viewer, text, ...props }: Props & { viewer: Viewer; text: string }) => (
   <Layout site={props.site} viewer={viewer} path="/search" title="Search">
     <h1>Search</h1>

@@ -11,7 +11,7 @@ import type { Viewer } from "../viewer.ts";
 
 type ToUrl = (path: string) => string;
 
-/** A form that asks for the password before it does something. */
+/** A form that asks for the password before its action. */
 const PasswordForm = ({ action, id, label, isBad }: { action: string; id: string; label: string; isBad?: boolean }) => (
   <form method="post" action={action}>
     <PasswordField id={id} label="Current password" />
@@ -23,7 +23,7 @@ const PasswordForm = ({ action, id, label, isBad }: { action: string; id: string
 
 type TwoFactorProps = { to: ToUrl; twoFactor: TwoFactor; hasPassword: boolean };
 
-/** Two-factor sign-in on the account page: turning it on or off, and the backup codes. */
+/** The section of the account page for two-factor sign-in. It can be turned on or off here, and has the backup codes. */
 export const TwoFactorSection = ({ to, twoFactor, hasPassword }: TwoFactorProps) => (
   <section id="two-factor" class="narrow">
     <h2>Two-factor sign-in</h2>
@@ -62,7 +62,7 @@ const TwoFactorSettings = ({ to, twoFactor }: Omit<TwoFactorProps, "hasPassword"
 
 type PasskeysProps = { to: ToUrl; passkeys: Passkey[] | null; hasPassword: boolean };
 
-/** Passkeys on the account page. Adding one needs a script. */
+/** The section of the account page for passkeys. Adding a passkey needs JavaScript. */
 export const PasskeySection = ({ to, passkeys, hasPassword }: PasskeysProps) => (
   <section id="passkeys">
     <h2>Passkeys</h2>
@@ -110,7 +110,7 @@ export const PasskeySection = ({ to, passkeys, hasPassword }: PasskeysProps) => 
 
 type PageProps = { site: Site; viewer: Viewer | null };
 
-/** Shows a new authenticator secret, as a picture and as text, and asks for its first code. */
+/** Shows a new authenticator secret as a QR code and as text, and asks for the first code. */
 export function TwoFactorSetupPage(props: PageProps & { uri: string; errorMessage?: string }) {
   const { site, viewer, uri, errorMessage } = props;
   const secret = new URL(uri).searchParams.get("secret") ?? "";
@@ -182,10 +182,10 @@ export function BackupCodesPage({ site, viewer, codes, isNew }: PageProps & { co
   );
 }
 
-/** A text as a QR code. Cameras need a light background, also on dark pages. */
+/** Text as a QR code. Its background is always light, because cameras need that. */
 function QrCode({ text, label }: { text: string; label: string }) {
   const { size, data } = loadQrCodes().encode(text, { border: 3 });
-  // A square of 1 × 1 for each dark module of the code.
+  // Each dark module of the code is a square of 1 × 1.
   const squares = data.flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? [`M${x} ${y}h1v1h-1z`] : [])));
   return (
     <svg class="qr-code" viewBox={`0 0 ${size} ${size}`} role="img" aria-label={label} shape-rendering="crispEdges">

@@ -6,7 +6,7 @@ import { SchemaField, SchemaForm } from "../components/schema-form.tsx";
 import { When } from "../components/when.tsx";
 import { SettingsFrame, type SettingsProps } from "./settings.tsx";
 
-/** What the form of a secret sends. */
+/** The fields of the form for a secret. */
 export const SecretForm = Type.Object({
   name: Type.String(secretName),
   value: CheckSecretInput.properties.value,

@@ -21,28 +21,28 @@ import { OutputLink } from "./run.tsx";
 type Props = {
   site: Site;
   viewer?: Viewer;
-  /** Path of the report, without the base. */
+  /** Path of the report, without the base path. */
   path: string;
   report: Report;
   trace: Trace;
-  /** Whether there are matching events before those on this page. */
+  /** Whether there are matching events before this page. */
   hasEarlier: boolean;
   timeline: Timeline;
   query: TraceQuery;
-  /** The attempts of the run, and the one whose session this is; absent on a shared page. */
+  /** The attempts of the run, and the attempt that the session belongs to. undefined on a shared page. */
   attempts?: { runId: string; shown: number; all: Attempt[] };
-  /** Of a shared page. */
+  /** Set on a shared page. */
   publisher?: string;
 };
 
-/** Events per page without a `limit`, which links then leave out. */
+/** Events per page if the URL has no `limit`. Links leave out this limit. */
 const defaultLimit = 100;
-/** A page with more events has links to other pages also at its end. */
+/** From this number of events on, a page also has links to other pages at its end. */
 const minEventsForSecondPager = 10;
-/** Total characters of inline payloads on a page. */
+/** Maximum number of characters in all inline payloads of a page. */
 const maxInlineChars = 24_000;
 
-/** The events of a session, paginated, under an overview of the whole session. */
+/** The events of a session, paginated, below an overview of the whole session. */
 export function SessionPage(props: Props) {
   const { site, viewer, publisher, path, report, trace, hasEarlier, timeline, query, attempts } = props;
   const here = `${site.base}${path}/session`;
@@ -106,7 +106,7 @@ export function SessionPage(props: Props) {
   );
 }
 
-/** The events whose payloads are part of the page: short ones, as long as there is room. */
+/** The events whose payloads are inline: short ones, until the page has no more room. */
 function inlineSeqsOf(events: Trace["events"]): Set<number> {
   let total = 0;
   const seqs = new Set<number>();
@@ -119,7 +119,7 @@ function inlineSeqsOf(events: Trace["events"]): Set<number> {
   return seqs;
 }
 
-/** Links to the session of each attempt if there are several, and to what the agent printed. */
+/** Links to the session of each attempt, if there are several, and to the output of the coding agent. */
 function AttemptLinks({ base, runId, shown, all }: NonNullable<Props["attempts"]> & { base: string }) {
   const path = `${base}/runs/${runId}`;
   const hasOutput = all.find(({ attempt }) => attempt === shown)?.hasOutput ?? false;

@@ -27,7 +27,7 @@ const tabs = [
 ] as const;
 type Tab = (typeof tabs)[number];
 
-/** Who sees a tab that not everyone sees. */
+/** Which viewers see a tab, for tabs that not everyone sees. */
 const audiences: { [path in Tab[1]]?: (viewer: Viewer) => boolean } = {
   "/settings/workers": ({ hasWorkers }) => hasWorkers,
   "/settings/queue": ({ isOperator }) => isOperator,
@@ -38,7 +38,7 @@ const audiences: { [path in Tab[1]]?: (viewer: Viewer) => boolean } = {
 const isShown = ([, path]: Tab, viewer: Viewer, current: string) =>
   path === current || (audiences[path]?.(viewer) ?? true);
 
-/** Messages of the last form of a settings page, and its values when they were rejected. */
+/** The messages of the last submitted form on a settings page. If the form was rejected, also its values. */
 export type FormResult = {
   successMessage?: string;
   errorMessage?: string;
@@ -46,7 +46,7 @@ export type FormResult = {
   typedValues?: URLSearchParams;
 };
 
-/** What every settings page knows. */
+/** The input of every settings page. */
 export type SettingsProps = FormResult & { site: Site; viewer: Viewer; mayChange: boolean };
 
 type FrameProps = Omit<SettingsProps, "mayChange"> & {
@@ -55,7 +55,7 @@ type FrameProps = Omit<SettingsProps, "mayChange"> & {
   children: ComponentChildren;
 };
 
-/** Frame of the settings pages: tabs and the message of the last form. */
+/** The frame of the settings pages, with tabs and the messages of the last form. */
 export function SettingsFrame({ site, viewer, path, successMessage, errorMessage, children }: FrameProps) {
   const title = tabs.find(([, each]) => each === path)?.[0] ?? "Settings";
   return (
@@ -81,7 +81,7 @@ export function SettingsFrame({ site, viewer, path, successMessage, errorMessage
 const RunLimit = Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: 1_000_000 })));
 const UsdLimit = Type.Optional(Nullable(Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 })));
 
-/** What the form of an organization sends. */
+/** The fields of the form for an organization. */
 export const OrgSettings = Type.Object({
   name: Type.String({ maxLength: 200 }),
   timeZone: Type.String(),
@@ -95,7 +95,7 @@ export const OrgSettings = Type.Object({
 
 type Props = SettingsProps & {
   org: Org;
-  /** Model spending of the organization this month. */
+  /** How much the organization has spent on models this month. */
   spentUsd: number;
   /** Server defaults for settings that the organization leaves blank. */
   defaults: { runsAtOnce: number; runsADay: number | null };

@@ -8,13 +8,13 @@ type Props = {
   site: Site;
   path: string;
   orgName: string;
-  /** The person who is signed in, if any: they need no account. */
+  /** The signed-in person, if any. They don't need a new account. */
   person: Person | null;
   values?: { orgName: string; name: string; email: string };
   errorMessage?: string;
 };
 
-/** Creates the first owner of an organization, or makes the signed-in person its owner. */
+/** Creates the first owner of an organization, or makes the signed-in person the first owner. */
 export const SetupPage = ({ site, path, orgName, person, values, errorMessage }: Props) => (
   <AuthPage
     {...{ site, path, errorMessage }}

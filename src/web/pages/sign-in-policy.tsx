@@ -5,7 +5,7 @@ import { CheckField, SchemaField, SchemaForm } from "../components/schema-form.t
 import { toFields } from "../form-values.ts";
 import { SettingsFrame, type SettingsProps } from "./settings.tsx";
 
-/** What the form of a sign-in policy sends. */
+/** The fields of the form for a sign-in policy. */
 export const SignInPolicyForm = Type.Object({
   requiresSso: Type.Boolean(),
   requiresSecondFactor: Type.Boolean(),

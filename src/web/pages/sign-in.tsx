@@ -14,7 +14,7 @@ type AuthProps = {
   children: ComponentChildren;
 };
 
-/** Narrow page with one form: sign-in, setup, invitation, password reset. */
+/** A narrow page with one form, such as sign-in, setup, invitation or password reset. */
 export const AuthPage = ({ site, path, title, lead, errorMessage, children }: AuthProps) => (
   <Layout site={site} path={path} title={title}>
     <div class="auth-page">
@@ -26,7 +26,7 @@ export const AuthPage = ({ site, path, title, lead, errorMessage, children }: Au
   </Layout>
 );
 
-/** For a server on which nobody has an account: where the setup link is, and the command that prints it again. */
+/** Shown if nobody has an account on this server. It says where the setup link is, and which command prints the link again. */
 export const SetupNote = () => (
   <div class="notice setup-note">
     <p>
@@ -47,9 +47,9 @@ type Props = {
   /** Name of the identity provider; null: none is configured. */
   ssoName: string | null;
   sendsMail: boolean;
-  /** Nobody has an account yet. */
+  /** Whether nobody has an account yet. */
   isUnused: boolean;
-  /** Browsers allow passkeys at the URL of this service. */
+  /** Whether browsers allow passkeys at the URL of this service. */
   allowsPasskeys: boolean;
 };
 
@@ -117,7 +117,7 @@ export const CodePage = ({ site, next, errorMessage, allowsPasskeys }: CodeProps
   </AuthPage>
 );
 
-/** Requests an email with a password reset link. The page does not reveal whether the address is known. */
+/** Requests an email with a password reset link. The page doesn't reveal whether the address is known. */
 export const ForgottenPage = ({ site, email, errorMessage }: { site: Site; email?: string; errorMessage?: string }) => (
   <AuthPage site={site} path="/sign-in/forgotten" title="Reset password" errorMessage={errorMessage}>
     {email !== undefined ? (

@@ -11,7 +11,10 @@ import type { PageProps } from "../viewer.ts";
 
 type Props = PageProps & {
   report: SpendingReport;
-  /** The month shown, such as 2026-11, and those around it; null: nothing was spent before, or it lies in the future. */
+  /**
+   * The months: the month that is shown, such as 2026-11, and its neighbors. A neighbor is null if nothing was spent before, or if it is in the
+   * future.
+   */
   month: string;
   previousMonth: string | null;
   nextMonth: string | null;
@@ -31,10 +34,10 @@ const breakdownTitles: Record<Exclude<BreakdownName, "day">, string> = {
   trigger: "Triggers",
 };
 
-/** Rows of a breakdown that are not folded. */
+/** The number of rows of a breakdown that are not folded. */
 const maxRows = 10;
 
-/** What models cost in a month, what for, and the budgets. */
+/** What models cost in a month, what the money was spent on, and the budgets. */
 export function SpendingPage(props: Props) {
   const { site, viewer, report, month, previousMonth, nextMonth } = props;
   const here = `${site.base}/spending`;
@@ -156,7 +159,7 @@ function Rows({ rows, label, toHref, maxShown = rows.length }: RowsProps & { max
   );
 }
 
-/** The row `other` sums up the rest, which has no page. */
+/** The row `other` is the sum of the remaining rows. It has no page. */
 const SpendingTable = ({ rows, label, toHref, total }: RowsProps & { total: number }) => (
   <List label={label} labels={["Name"]} numbers={["Spent", "Share", "Month before"]}>
     {rows.map(({ key, name, spentUsd, estimatedUsd, previousUsd }) => (
@@ -173,15 +176,15 @@ const SpendingTable = ({ rows, label, toHref, total }: RowsProps & { total: numb
   </List>
 );
 
-/** The highest bar of a month that cost less is lower than the chart. */
+/** If a month cost less than this, its highest bar is lower than the chart. */
 const minScaleUsd = 0.01;
 
-/** The days of a month (such as 2026-11) as bars, with the highest amount. The table below has the same values. */
+/** The days of a month (such as 2026-11) as bars. The chart also shows the highest amount. The table below has the same values. */
 function DayChart({ month, days }: { month: string; days: SpendingRow[] }) {
   // In SVG units. `top` and `bottom`: the space for labels.
   const [width, height, top, bottom] = [620, 128, 26, 26];
   const [dayWidth, barWidth] = [20, 14];
-  // Keeps the label of a bar at an edge within the chart.
+  // Keeps the label of the first and the last bar within the chart.
   const halfLabel = 40;
   const [highestDay] = days.toSorted((a, b) => b.spentUsd - a.spentUsd);
   const highestUsd = Math.max(highestDay?.spentUsd ?? 0, minScaleUsd);

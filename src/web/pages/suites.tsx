@@ -8,7 +8,7 @@ import type { PageProps } from "../viewer.ts";
 
 type Props = PageProps & { suites: Suite[]; comparison: SuiteComparison };
 
-/** The results of products on the slots of a suite, side by side, for each agent. */
+/** The results of products on the slots of a suite, side by side. Each agent has its own table. */
 export function SuitesPage({ site, site: { base }, viewer, suites, comparison }: Props) {
   const { suiteId, version, slots, products, changed } = comparison;
   const here = `${base}/suites`;
@@ -25,7 +25,7 @@ export function SuitesPage({ site, site: { base }, viewer, suites, comparison }:
         <a href={`${base}/docs/suites`}>How products are compared</a>
       </div>
       {suites.length > 1 && (
-        // The first one is the baseline, which the page shows without a choice.
+        // The empty option is the first suite, which the page shows by default.
         <Filter action={here} part="suite">
           <Choice name="suite" label="Suite" allLabel={suites[0]?.title ?? ""} value={suiteId}>
             {suites.slice(1).map(({ id, title }) => [id, title])}
@@ -69,7 +69,7 @@ export function SuitesPage({ site, site: { base }, viewer, suites, comparison }:
 
 type ProductsProps = { agent: string; results: ProductResult[]; slots: string[]; base: string };
 
-/** The results of products with one agent: a column per product, a row per slot. */
+/** The results of products with one agent. Each product is a column, and each slot is a row. */
 const Products = ({ agent, results, slots, base }: ProductsProps) => (
   <ScrollArea label={`Products with ${agent}`}>
     <table class="list stacked matrix">

@@ -36,7 +36,7 @@ type Props = PageProps & {
 const intervalLabels = { day: "By day", week: "By week", month: "By month" } as const;
 const evalIntervalLabels = { ...intervalLabels, eval: "By evaluation" } as const;
 
-/** Scores over time of one prompt or of all prompts, with the changes that may explain them. */
+/** Scores over time of one prompt or of all prompts, with changes that may explain them. */
 export function TrendsPage({ site, site: { base }, viewer, trends, sides, query, prompts, tags, agents }: Props) {
   const { points, others, changes, agent, agentVersion, model, methodology, nextUntil } = trends;
   const here = `${base}/trends`;
@@ -113,7 +113,7 @@ export function TrendsPage({ site, site: { base }, viewer, trends, sides, query,
   );
 }
 
-/** The query of the page with earlier data: `since` would exclude them. */
+/** The query of the page with earlier data. It has no `since`, because that would exclude the earlier data. */
 const earlierPageQuery = (query: TrendsQuery): Record<string, string> =>
   Object.fromEntries(Object.entries(query).filter(([name, value]) => value !== undefined && name !== "since"));
 
@@ -122,7 +122,7 @@ function chartLabel(subject: string, points: Trends["points"], dayOf: (iso: stri
   return `Mean score of ${subject}: ${first?.score?.mean} on ${dayOf(first?.from ?? "")}, ${last?.score?.mean} on ${dayOf(last?.from ?? "")}. The table below lists all values.`;
 }
 
-/** The evaluations before and after a change, and the friction that only one side met. `whyOf`: the prompt whose page explains it. */
+/** The evaluations before and after a change, and the friction that only one side hit. `whyOf`: the prompt whose page explains the change. */
 export type ChangeSides = {
   windows: Parameters<typeof toWindowsHref>[1];
   whyOf: string | null;
@@ -156,14 +156,14 @@ const ChangeCauses = ({ base, side }: { base: string; side: ChangeSides | undefi
 
 type Change = Trends["changes"][number];
 
-/** "fell from 82 to 74 (−8)" for a score, "1.2 → 1.3" for anything else. */
+/** "fell from 82 to 74 (−8)" for a score. "1.2 → 1.3" for any other value. */
 function describeChange({ from, to, delta }: Change): string {
   if (delta === null) return `${from} → ${to}`;
   const points = withMinus(`${delta.value > 0 ? "+" : ""}${delta.value}`);
   return `${delta.value < 0 ? "fell" : "rose"} from ${from} to ${to} (${points})`;
 }
 
-/** The confidence interval, if there is one, and how likely chance alone explains the change. */
+/** The confidence interval, if there is one, and the probability that chance alone explains the change. */
 const describeCertainty = (delta: Change["delta"], p: number): string =>
   delta === null || delta.low === delta.high
     ? pWords(p)

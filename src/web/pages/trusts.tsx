@@ -10,7 +10,7 @@ type Props = SettingsProps & { trusts: Trust[] };
 
 const providerLabels = { github: "GitHub Actions", gitlab: "GitLab CI" } as const;
 
-/** CI jobs that an organization trusts, and a form to add some. */
+/** The CI jobs that an organization trusts, and a form to add more. */
 export function TrustsPage({ trusts, ...frame }: Props) {
   const {
     site: { base, baseUrl },

@@ -16,15 +16,17 @@ type Props = {
   site: Site;
   viewer: Viewer;
   explanation: ScoreChangeExplanation;
-  /** A report on one side of the change, with the fixes for what explains it. */
+  /** A report on one side of the change. It contains only the fixes for the causes of the change. */
   report: Report;
   verifications: ReadonlyMap<string, Verification> | null;
-  /** Whether it explains the newest significant change, and not two chosen windows. */
+  /** Whether the newest significant change is explained, and not a change between two chosen windows. */
   isNewest: boolean;
 };
 type PartProps = { base: string; explanation: ScoreChangeExplanation };
 
-/** Why the score of a prompt changed: both sides, what explains the points, the pages and what agents did before and after, and the fixes. */
+/**
+ * Why the score of a prompt changed: both sides, the causes of the lost or gained points, the pages, what agents did before and after, and the fixes.
+ */
 export function WhyPage({ site, viewer, explanation, report, verifications, isNewest }: Props) {
   const { base } = site;
   const { prompt, kind, agent, model, delta, low, high, since, before, after, pages } = explanation;
@@ -103,7 +105,7 @@ export function WhyPage({ site, viewer, explanation, report, verifications, isNe
   );
 }
 
-/** The points of the change as one bar, without those in the other direction. */
+/** The points of the change as one bar. Points in the other direction are left out. */
 function PointsBar({ explanation }: Omit<PartProps, "base">) {
   const { causes, agentPoints, networkPoints, unexplained, delta } = explanation;
   const segments = [
@@ -132,7 +134,7 @@ function PointsBar({ explanation }: Omit<PartProps, "base">) {
   );
 }
 
-/** What agents did before and after, a line each. */
+/** What agents did before and after the change, with one line for each. */
 function AgentSteps({ base, explanation: { before, after } }: PartProps) {
   const sides = [
     { name: "Before", session: before.session },
@@ -316,7 +318,7 @@ const PageDiff = ({ page, page: { url, lines } }: { page: ChangedPage }) => (
   </figure>
 );
 
-/** The element of a line, and what is before its text. */
+/** For each kind of line: its HTML element, and the prefix of its text. */
 const lineMarks = { added: ["ins", "+ "], removed: ["del", "− "], none: ["span", "  "] } as const;
 
 const PageLines = ({ lines }: { lines: ChangedPage["lines"] }) => (

@@ -9,7 +9,7 @@ import { SettingsFrame } from "./settings.tsx";
 export type WorkersPartProps = {
   site: Site;
   workers: Worker[];
-  /** false: agents run on the server itself. */
+  /** false if agents run on the server itself. */
   usesWorkers: boolean;
   mayChange: boolean;
   now: number;
@@ -17,7 +17,7 @@ export type WorkersPartProps = {
 
 type Props = WorkersPartProps & { viewer: Viewer; successMessage?: string; errorMessage?: string };
 
-/** The machines that run agents. Updates live. */
+/** The machines that run agents. It updates live. */
 export function WorkersPage({ workers, usesWorkers, mayChange, now, ...frame }: Props) {
   const { site, viewer } = frame;
   const live = usesWorkers
@@ -97,7 +97,7 @@ function WorkerRow({ base, worker, mayChange, now }: RowProps) {
   );
 }
 
-/** In seconds only: a worker leaves the list after half a minute of silence. */
+/** Always in seconds, because a worker leaves the list after half a minute of silence. */
 const secondsAgo = (at: string, now: number): string =>
   `${Math.max(0, Math.round((now - Date.parse(at)) / 1000))} s ago`;
 
@@ -108,7 +108,7 @@ const stateLabels: Record<Worker["state"], string> = {
   refused: "Refused: wrong version",
 };
 
-/** State of a worker: a dot and a label, in the colors of runs. */
+/** The state of a worker: a dot and a label, in the colors of the run status. */
 const State = ({ state }: { state: Worker["state"] }) => {
   const tone = { ready: "completed", not_ready: "failed", draining: "running", refused: "failed" }[state];
   return (
@@ -150,7 +150,7 @@ const NoRedis = ({ base }: { base: string }) => (
   </div>
 );
 
-/** What draining or removing a worker does. */
+/** The effects of draining or removing a worker. */
 export function effectsOf({ runIds }: Worker, action: "drain" | "remove"): string[] {
   const sessions = count(runIds.length, "session");
   const restart = "To use the machine again, start the worker there.";

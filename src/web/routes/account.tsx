@@ -20,7 +20,7 @@ import { AccountPage } from "../pages/account.tsx";
 import { keyConsequences, requireConfirmation, revokesKeysField, UnconfirmedError } from "../pages/confirm.tsx";
 import { clientOf } from "../visitors.ts";
 
-/** What the page says after each form, by the value of `done` in its URL. */
+/** The messages that the page shows after each form, by the value of `done` in its URL. */
 const messages = new Map(
   Object.entries({
     name: "Name saved.",
@@ -61,7 +61,7 @@ const accountPage = (
   />
 );
 
-/** Handles a form. When that fails, the account page shows the error. */
+/** Handles a form. If that fails, the account page shows the error. */
 export const submitAccount = (
   ctx: Context,
   request: Request,
@@ -146,7 +146,7 @@ export const accountPages = (ctx: Context) =>
     )
     .get("/account/email/:token", ({ request, params }) =>
       showAccount(ctx, request, ({ signedIn: { person } }) => {
-        // Shows the form that the POST below handles.
+        // Shows the confirmation, which the POST below handles.
         throw new UnconfirmedError(emailConfirmation(readEmailChange(ctx, person, params.token)));
       }),
     )
@@ -154,7 +154,7 @@ export const accountPages = (ctx: Context) =>
       showAccount(ctx, request, ({ signedIn: { person }, form }) => {
         const email = readEmailChange(ctx, person, params.token);
         requireConfirmation(form, emailConfirmation(email));
-        // Whoever opened the link has proven that the address is theirs.
+        // Opening the link has proven that the address belongs to the person.
         changeEmail(ctx, person, email, { isProven: true });
         return redirectAfter(ctx, "email");
       }),

@@ -12,15 +12,15 @@ import { may, refusalOf, type Viewer } from "../viewer.ts";
 
 const perPage = 50;
 
-/** Throws forbidden for whoever may not read the audit log: it has the addresses of people. */
+/** Throws forbidden if the viewer may not read the audit log. It contains the IP addresses of people. */
 function checkMayRead(viewer: Viewer): void {
   if (!may(viewer, "audit")) throw new AppError("forbidden", refusalOf(viewer, "audit"));
 }
 
-/** The last day of the form is included. */
+/** Turns the values of the form into a filter. The last day is included. */
 const toFilter = ({ until, ...filter }: AuditFilter): AuditFilter => ({ ...filter, until: dayAfter(until) });
 
-/** The audit log and its files. */
+/** The audit log and its downloads. */
 export const auditPages = (ctx: Context) =>
   new Elysia({ name: "audit pages" })
     .get(

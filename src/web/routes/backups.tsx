@@ -33,7 +33,7 @@ export const backupPages = (ctx: Context) =>
     .get("/settings/backups", ({ request }) => showPage(ctx, request, (viewer, site) => backupsPage(ctx, viewer, site)))
     .get("/settings/backups/live", ({ request }) =>
       streamPage(ctx, request, (viewer, site) => {
-        // Forbidden is an error of the request, not of its stream.
+        // Checked here, so that forbidden is an error of the request and not of its stream.
         requireOperator(viewer);
         const render = () => renderFragment(<BackupsPart {...partProps(ctx, site)} />, viewer);
         return (signal) => followTicks(watchDatabase(ctx, signal), render);

@@ -13,8 +13,8 @@ import { type PublicScore, toPublicScore } from "../public-score.ts";
 import { publicResponse } from "../responses.ts";
 
 /**
- * The score with the number of its runs and its date. It has the color of its grade only if the goal was tested, the result is not from a
- * single run of an agent whose runs differ, and it is not outdated.
+ * The score with the number of its runs and its date. It has the color of its grade only if the goal was tested and the result is recent. A result
+ * from a single run of an agent whose runs differ stays gray, too.
  */
 function toBadge({ score, grade, scope, runs, day, isStale, isSingle }: PublicScore): Badge {
   const date = isStale ? `${day} (outdated)` : day;
@@ -39,12 +39,12 @@ function badgeOf(ctx: Context, token: string): Badge {
   return toBadge(toPublicScore(latest, { isDeterministic: isRuleBased(agent.id), now: ctx.now(), timeZone }));
 }
 
-/** Public badges: the latest score of a prompt as an image or for Shields, without signing in, if the prompt allows it. */
+/** Public badges with the latest score of a prompt, as an image or for Shields. They need no sign-in, but the prompt must allow them. */
 export const badgePages = (ctx: Context) =>
   new Elysia({ name: "badges" }).get("/badges/:badge", ({ request, params }) => {
     const [, token = "", format] = /^([\w-]+)\.(svg|json)$/.exec(params.badge) ?? [];
     const badge = badgeOf(ctx, token);
-    // Image proxies would show an old score otherwise. With the ETag, an unchanged badge costs nothing.
+    // Otherwise, image proxies would show an old score. With the ETag, an unchanged badge costs little.
     const headers = { "cache-control": "no-cache" };
     return format === "json"
       ? publicResponse(request, "json", JSON.stringify(toShields(badge)), headers)

@@ -21,7 +21,7 @@ const choicesOf = (ctx: Context, org: OrgId): CalibrationChoices => ({
   agents: availableAgents(ctx),
 });
 
-/** What a page of calibrations shows besides the list. `planned`: the calibration to agree to. */
+/** What a page of calibrations shows besides the list. `planned`: the calibration that the user must agree to. */
 type PageState = { values?: URLSearchParams; planned?: Calibration | null; offset?: number };
 
 function calibrationProps(ctx: Context, viewer: Viewer, site: Site, { values, planned = null, offset = 0 }: PageState) {

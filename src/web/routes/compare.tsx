@@ -14,16 +14,16 @@ import { showPage } from "../page-requests.tsx";
 import { seeOther, seeOtherWithToast } from "../page-responses.ts";
 import { ComparePage, CompareSidesPage } from "../pages/compare.tsx";
 
-/** The report of a selected row: of a run, or itself. */
+/** The slug for a selected row, which is a run or a report. */
 const slugOf = (ctx: Context, org: OrgId, name: string) =>
   /^[0-9a-f-]{36}$/.test(name) ? (getRun(ctx, org, name).report?.slug ?? null) : name;
 
-/** How many reports are compared side by side. */
+/** The minimum and maximum number of reports in a side-by-side comparison. */
 const [minReports, maxReports] = [2, 10];
 
 /**
- * Leads to the comparison of the reports that were selected in a list, which sends a parameter named after each row, newest first: a
- * comparison reads oldest first.
+ * Redirects to the comparison of the reports that were selected in a list. The list sends one parameter for each row, newest first. A comparison
+ * shows the oldest report first.
  */
 function redirectToComparison(ctx: Context, org: OrgId, selectedRows: Record<string, string>): Response {
   const names = Object.keys(selectedRows).filter((name) => name !== orgField);
@@ -37,7 +37,7 @@ function redirectToComparison(ctx: Context, org: OrgId, selectedRows: Record<str
 const idList = { minLength: 36, maxLength: 4000 };
 const idsIn = (list: string) => list.split(",").filter((id) => id !== "");
 
-/** The comparison page: of reports side by side, or of all runs of evaluations. */
+/** The comparison pages: reports side by side, or all runs of evaluations. */
 export const comparePages = (ctx: Context) =>
   new Elysia({ name: "compare pages" }).get(
     "/compare",

@@ -103,7 +103,7 @@ const dataSettingsPages = (ctx: Context) =>
       }),
     );
 
-/** What is kept and deleted: the settings, and the forms that delete prompts, runs and reports. */
+/** Pages about kept and deleted data: the settings, and the forms that delete prompts, runs and reports. */
 export const dataPages = (ctx: Context) =>
   new Elysia({ name: "data pages" })
     .use(dataSettingsPages(ctx))

@@ -15,10 +15,10 @@ import { type OpenApiDocument, ReferencePage } from "../pages/reference.tsx";
 import { prefersMarkdown, publicResponse } from "../responses.ts";
 import { toSite } from "../site.ts";
 
-// Pages of someone who is signed in have the menu of their organization, and all follow the color scheme.
+// For signed-in people, pages have the menu of their organization. All pages depend on the color scheme.
 const vary = { vary: "Accept, Cookie" };
 
-/** Shows a page to everyone in the same way, except for people who are signed in. */
+/** Shows a page that is the same for everyone, except for people who are signed in. */
 function showDocs(
   ctx: Context,
   request: Request,
@@ -29,7 +29,7 @@ function showDocs(
   return showPublic(ctx, request, ({ viewer }, site) => (viewer ? render({ site, viewer }) : publicPage()));
 }
 
-/** The documentation. Pages are public and cacheable, except for people who are signed in. */
+/** The documentation. Its pages are public and can be cached, except for people who are signed in. */
 export const docPages = (ctx: Context, openApi: () => Promise<OpenApiDocument>) =>
   new Elysia({ name: "documentation pages" })
     .get("/docs", ({ request }) =>

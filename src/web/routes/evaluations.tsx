@@ -12,7 +12,7 @@ import { EvalPage, EvalPart } from "../pages/evaluation.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
-/** All runs of an evaluation read the same. */
+/** The variant of the docs that an evaluation read. It is the same for all runs of the evaluation. */
 function docsVariantOf(ctx: Context, viewer: Viewer, { runs: [first] }: EvalRequest) {
   return first ? (docsVariantsOf(ctx, viewer.org, [first.runId]).get(first.runId) ?? null) : null;
 }
@@ -41,7 +41,7 @@ export const evaluationPages = (ctx: Context) =>
     )
     .get("/evals/:evalId/live", ({ request, params }) =>
       streamPart(ctx, request, (viewer, site) => {
-        // Not found is an error of the request, not of its stream.
+        // Checked here, so that not_found is an error of the request and not of its stream.
         getEvalRequest(ctx, viewer.org, params.evalId);
         return () => renderFragment(<EvalPart {...evalPartProps(ctx, viewer, site, params.evalId)} />, viewer);
       }),

@@ -18,7 +18,7 @@ function exampleResponse(ctx: Context, request: Request, slug: string): Response
     : publicResponse(request, "html", toExampleHtml(text, site), varyAccept);
 }
 
-/** Public example docs, which the first run evaluates, and the report that it creates. */
+/** The public example docs, which the first run evaluates, and the report of that run. */
 export const examplePages = (ctx: Context) =>
   new Elysia({ name: "example pages" })
     .get("/example", ({ request }) => exampleResponse(ctx, request, ""))

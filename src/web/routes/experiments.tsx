@@ -27,7 +27,7 @@ import { webSourceOf } from "../viewer.ts";
 
 const perPage = 50;
 const defaultRepeats = "5";
-/** A comparison of a prompt with itself needs more runs, since it looks for rare false alarms. */
+/** A comparison of a prompt with itself needs more runs, because it looks for rare false alarms. */
 const selfComparisonRepeats = "40";
 const formats = { hidden: lines, editFind: verbatim, editReplacement: verbatim, templateArgs: assignments };
 
@@ -43,13 +43,13 @@ function choicesOf(ctx: Context, org: OrgId): ExperimentChoices {
   };
 }
 
-/** Throws bad_request for a form that compares nothing. */
+/** The experiment that a form requests. Throws bad_request for a form that compares nothing. */
 function toRequest(ctx: Context, org: OrgId, form: ExperimentForm): ExperimentRequest {
   const { promptId, tag, repeats, everyWeeks, budgetUsd, shouldTag, shouldNotTag, triggerOf, templateArgs } = form;
   const arms = toArms(ctx, org, form);
   if (arms.length < 2) throw badRequest("There is nothing to compare yet. Fill in a field that adds an arm.");
   const settings = { arms, repeats, everyWeeks, budgetUsd, templateArgs };
-  // The tags of the labels select the prompts in place of the other fields.
+  // If there are labels, their tags select the prompts, and the other fields are ignored.
   if (shouldTag || shouldNotTag) {
     const labels = { should: shouldTag ? [shouldTag] : [], shouldNot: shouldNotTag ? [shouldNotTag] : [] };
     return { ...settings, triggering: { of: triggerOf || undefined, ...labels } };
@@ -57,7 +57,7 @@ function toRequest(ctx: Context, org: OrgId, form: ExperimentForm): ExperimentRe
   return { ...settings, ...(promptId ? { promptIds: [promptId] } : { tag }) };
 }
 
-/** The arms that a form asks for. Throws bad_request for an incomplete edit, and not_found. */
+/** The arms that a form requests. Throws bad_request for an incomplete edit, and not_found. */
 function toArms(ctx: Context, org: OrgId, form: ExperimentForm): ExperimentRequest["arms"] {
   const { promptId, skillsArchive, llmsTxtOf, hidden = [], withoutPages, itself } = form;
   const { mcpUrl, bare, otherAgent, otherModel, competitorId, editUrl, editFind = "", editReplacement = "" } = form;
@@ -159,7 +159,7 @@ export const experimentPages = (ctx: Context) =>
       }),
     );
 
-/** The values of the form that try a recommended fix. Throws not_found. */
+/** The values of the form for an experiment that tries a recommended fix. Throws not_found. */
 function valuesOfFix(ctx: Context, org: OrgId, slug: string, fixId: string): Record<string, string> {
   const report = getReport(ctx, org, slug);
   const evidence = report.recommendations.find(({ id }) => id === fixId)?.evidence;

@@ -29,7 +29,7 @@ export const fixPages = (ctx: Context) =>
     )
     .post("/reports/:slug/dismissals", ({ request, params }) =>
       submitForm(ctx, request, "write", (viewer, fields) => {
-        // Throws not_found.
+        // Throws not_found if there is no such report.
         getReport(ctx, viewer.org, params.slug);
         const input = { fingerprints: fields.getAll("fingerprint"), reason: (fields.get("reason") ?? "").trim() };
         if (!Value.Check(DismissalInput, input)) throw invalidField("reason", "must be 1 to 2000 characters long");
@@ -39,7 +39,7 @@ export const fixPages = (ctx: Context) =>
     )
     .post("/reports/:slug/dismissals/:dismissalId/undo", ({ request, params }) =>
       submitForm(ctx, request, "write", (viewer) => {
-        // Throws not_found.
+        // Throws not_found if there is no such report.
         getReport(ctx, viewer.org, params.slug);
         withdrawDismissal(ctx, viewer.org, params.dismissalId, viewer.person.name);
         return seeFixes(ctx, params.slug);

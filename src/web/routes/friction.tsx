@@ -20,7 +20,7 @@ const listQuery = queryOptions({
 
 const hasScope = ({ promptId, providerId }: Scope): boolean => (promptId ?? providerId) !== undefined;
 
-/** The prompt or provider with an ID; without an ID, all. */
+/** The prompt or provider with an ID. Without an ID, the scope is everything. */
 function scopeOf(id: string | undefined, providers: { id: string }[]): Scope {
   if (id === undefined) return { everything: true };
   return providers.some((provider) => provider.id === id) ? { providerId: id } : { promptId: id };

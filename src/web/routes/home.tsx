@@ -28,7 +28,7 @@ import { verificationsOf } from "../verifications.ts";
 import { may, type Viewer } from "../viewer.ts";
 import { BarredError } from "../visitors.ts";
 
-/** Unfinished runs that are counted. */
+/** The maximum number of unfinished runs to count. */
 const maxRuns = 100;
 const dayMs = 24 * 3600_000;
 
@@ -36,7 +36,7 @@ const stepsCookie = "evald.steps=hidden";
 const hidesSteps = (request: Request): boolean =>
   (request.headers.get("cookie") ?? "").split(/; */).includes(stepsCookie);
 
-/** What the dashboard shows. `showsAll`: also snoozed problems. */
+/** The data for the dashboard. `showsAll`: whether to include snoozed problems. */
 function overviewOf(ctx: Context, viewer: Viewer, site: Site, { showsAll = false } = {}): Overview {
   const { org } = viewer;
   return {
@@ -52,7 +52,7 @@ function overviewOf(ctx: Context, viewer: Viewer, site: Site, { showsAll = false
   };
 }
 
-/** What an owner has left to set up; null if it is complete or hidden. */
+/** The setup steps of an owner; null if they are complete or hidden. */
 function findFirstSteps(ctx: Context, viewer: Viewer, request: Request): FirstSteps | null {
   if (!may(viewer, "members") || hidesSteps(request)) return null;
   const { org } = viewer;
@@ -72,7 +72,10 @@ function findFirstSteps(ctx: Context, viewer: Viewer, request: Request): FirstSt
   return isComplete(steps) ? null : steps;
 }
 
-/** The newest report with what explains a change most, else the first one after it, with only the fixes for what explains it. */
+/**
+ * The report for the explanation of a change. It is the newest report with the main cause, or otherwise the first report after the change. It has
+ * only the fixes for the causes.
+ */
 function reportOfChange(ctx: Context, org: OrgId, { causes, after }: ScoreChangeExplanation): Report {
   const report = getReport(ctx, org, causes[0]?.slug ?? after.session?.slug ?? "");
   const fingerprints = new Set(causes.map(({ fingerprint }) => fingerprint));

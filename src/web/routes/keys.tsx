@@ -63,7 +63,7 @@ export const keyPages = (ctx: Context) =>
       submitOrShowAgain(ctx, request, "keys", keysPage, (viewer, form, site) => {
         const { name, days, usesCompatibilityMode, scopes: keyScopes } = readForm(NewKey, form);
         if (keyScopes.length === 0) throw badRequest("Select at least one scope.");
-        // A key with all general scopes is stored without a list.
+        // A key with all general scopes is stored without a list of scopes.
         const hasAllScopes = keyScopes.length === scopes.length && scopes.every((scope) => keyScopes.includes(scope));
         const newKey = createKey(ctx, viewer.org, name, {
           scopes: hasAllScopes ? null : keyScopes,

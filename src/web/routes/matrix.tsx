@@ -12,10 +12,10 @@ import { dayAfter, queryOptions } from "../query.ts";
 import { toDownload, toJsonDownload } from "../responses.ts";
 
 const perPage = 50;
-/** The most prompts in a file, as in the API. */
+/** The maximum number of prompts in a file. The API has the same maximum. */
 const maxExported = 1000;
 
-/** Agents side by side. */
+/** Pages that show agents side by side. */
 export const matrixPages = (ctx: Context) =>
   new Elysia({ name: "matrix pages" })
     .get(

@@ -17,7 +17,7 @@ import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { clientOf } from "../visitors.ts";
 
-/** What the page says after each form, by the value of `done` in its URL. */
+/** The messages that the page shows after each form, by the value of `done` in its URL. */
 const messages = new Map(
   Object.entries({
     invited: "Invitation created. Share the link below.",
@@ -46,7 +46,7 @@ const membersPage = (ctx: Context, viewer: Viewer, site: Site, result: MembersPa
   />
 );
 
-/** Handles a form of an owner, and then shows a message: a key of `messages`. */
+/** Handles a form of an owner, and then shows a message, which is a key of `messages`. */
 const submitMembers = (
   ctx: Context,
   request: Request,
@@ -111,7 +111,7 @@ export const memberPages = (ctx: Context) =>
     .post("/settings/members/change", ({ request }) =>
       submitOrShowAgain(ctx, request, "members", membersPage, async (viewer, form, site) => {
         const memberId = form.get("member") ?? "";
-        // The other button of the row resets the password.
+        // The other button in the row resets the password.
         if (form.get("do") !== "remove")
           return membersPage(ctx, viewer, site, { link: toResetPathByOwner(ctx, viewer.org, memberId, viewer.person) });
         const member = listMembers(ctx, viewer.org).find((each) => each.memberId === memberId);

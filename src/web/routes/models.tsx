@@ -14,7 +14,7 @@ import { uploadQuery } from "../received-forms.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
-/** The fields of the login form with files. */
+/** The names of the fields with files in the login form. */
 const loginFiles = ["file"];
 
 const modelsPage = (ctx: Context, viewer: Viewer, site: Site, result: FormResult = {}) => (
@@ -26,7 +26,7 @@ const modelsPage = (ctx: Context, viewer: Viewer, site: Site, result: FormResult
     logins={{
       agents: listLoginAgents(ctx),
       logins: listLogins(ctx, viewer.org),
-      // Only a person can upload a login, and it can only be stored with a secret key.
+      // Only a person can upload a login, and storing it requires a secret key.
       uploadQuery: viewer.person && ctx.config.secretKey && uploadQuery(ctx, viewer.org, viewer.person.id),
       now: ctx.now(),
     }}

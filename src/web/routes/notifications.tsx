@@ -34,7 +34,7 @@ import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
 const maxDeliveries = 50;
-/** Of the response to a test event. */
+/** Maximum characters that are shown of the response to a test event. */
 const maxShownChars = 200;
 
 type NotificationsPageProps = FormResult & { secret?: string | null };
@@ -48,7 +48,7 @@ const listPage = (ctx: Context, viewer: Viewer, site: Site, result: Notification
   />
 );
 
-/** A destination as its page shows it: to an API key without the addresses of people. */
+/** A destination as its page shows it. An API key doesn't see the addresses of people. */
 const visibleDestination = (ctx: Context, { org, person }: Viewer, id: string) =>
   person ? getDestination(ctx, org, id) : withoutAddresses(getDestination(ctx, org, id));
 
@@ -78,7 +78,7 @@ const deliveryPage = (
   />
 );
 
-/** Handles a form of a destination. When that fails, its page shows the error. */
+/** Handles a form of a destination. If that fails, the page of the destination shows the error. */
 const submitDestination = (
   ctx: Context,
   request: Request,
@@ -175,7 +175,7 @@ export const notificationPages = (ctx: Context) =>
         ),
     );
 
-/** Shows the form again with the result of a test event. */
+/** Shows the form again, together with the result of a test event. */
 async function showTrial(
   ctx: Context,
   viewer: Viewer,
@@ -198,7 +198,7 @@ function checkEvents(events: string[]): void {
   if (events.length === 0) throw invalidField("events", "select at least one");
 }
 
-/** `Name: value` as a record. Throws bad_request. */
+/** Parses `Name: value` into a record. Throws bad_request. */
 function toHeaders(header: string): Record<string, string> | undefined {
   if (header.trim() === "") return undefined;
   const [, field, value = ""] = /^([^:\s]+):\s*(.*)$/.exec(header.trim()) ?? [];
@@ -206,7 +206,7 @@ function toHeaders(header: string): Record<string, string> | undefined {
   return { [field]: value };
 }
 
-/** What the form of a new destination sends. Throws one bad_request that names everything that is wrong. */
+/** The destination that a form describes. Throws one bad_request that names all problems. */
 function toInput(ctx: Context, { org }: Viewer, form: URLSearchParams): DestinationInput {
   const { kind } = readForm(Type.Pick(NewDestination, ["kind"]), form);
   const header = kind === "webhook" ? (form.get("header") ?? "") : "";

@@ -10,7 +10,7 @@ import { SetupPage } from "../pages/setup.tsx";
 import { clientOf } from "../visitors.ts";
 import { TokenParams } from "./sign-in.tsx";
 
-/** Setup of an organization without people, and invitations. */
+/** The setup of an organization without people, and invitations. */
 export const onboardingPages = (ctx: Context) =>
   new Elysia({ name: "onboarding pages" })
     .get(

@@ -43,15 +43,15 @@ const fingerprintOf = (prompt: Prompt): string => Bun.hash(toPromptFields(prompt
 const concurrentEditMessage =
   "Someone changed this prompt after you opened it. Compare the versions below; saving now replaces theirs with yours.";
 
-/** Fields of the workspace with an archive, which can be uploaded with the form. */
+/** Fields of the workspace that refer to an archive. The form can upload the archive. */
 const archiveFields = ["archive", "skills.archive"];
 const fileFields = archiveFields.map((name) => `upload.${name}`);
 
-/** Errors shown next to the form. Any other error gets its own page. */
+/** Whether an error is shown next to the form. Any other error gets its own page. */
 export const isInputError = (error: unknown): error is AppError =>
   error instanceof AppError && ["bad_request", "missing_template_vars", "conflict", "too_large"].includes(error.code);
 
-/** Stores the files of a form as archives, which its fields then refer to. Throws bad_request, too_large and conflict. */
+/** Stores the files of a form as archives. The fields of the form then refer to the archives. Throws bad_request, too_large and conflict. */
 async function storeFiles(ctx: Context, org: OrgId, form: URLSearchParams): Promise<void> {
   for (const name of archiveFields) {
     const file = form.get(`upload.${name}`);
@@ -61,7 +61,7 @@ async function storeFiles(ctx: Context, org: OrgId, form: URLSearchParams): Prom
   }
 }
 
-/** The id that the form reserved for a new prompt, or a new one. */
+/** The ID that the form reserved for a new prompt. If it reserved none, a new ID. */
 const newIdIn = (ctx: Context, form: URLSearchParams): string => idIn(form) ?? ctx.newId(ctx.now());
 
 /** Hint that lists the available models. */
@@ -74,7 +74,7 @@ function modelsHint(ctx: Context, org: OrgId): string {
   return `Only for agents that use a model. Providers with an API key: ${providers}.${defaultText}`;
 }
 
-/** The variables and the next scheduled runs of a form, before it is saved. */
+/** The variables and the next scheduled runs that a form would have, before it is saved. */
 function derivedValuesOf(ctx: Context, org: OrgId, id: string, form: URLSearchParams): DerivedValues {
   const { timeZone } = getOrg(ctx, org);
   const frequency = frequencyOf(form);
@@ -88,10 +88,10 @@ function derivedValuesOf(ctx: Context, org: OrgId, id: string, form: URLSearchPa
   };
 }
 
-/** Who edits which prompt. `id`: of the prompt, also of a new one. `prompt`: null for a new one. */
+/** Who edits which prompt. `id`: the ID of the prompt, which a new prompt also has. `prompt`: null for a new prompt. */
 type Edit = { viewer: Viewer; site: Site; id: string; prompt: Prompt | null };
 
-/** What a form is shown again with. `seen`: fingerprint of the prompt when the form was first opened. */
+/** The state of a form that is shown again. `seen`: fingerprint of the prompt at the time when the form was first opened. */
 type Resubmission = { error?: AppError; seen?: string; conflicts?: Difference[] };
 
 /** The form with stored or submitted values. */
@@ -123,7 +123,7 @@ function formPage(
   );
 }
 
-/** Throws bad_request for the docs URL if the runs of a prompt would have no start URL. Values of variables may contain one. */
+/** Throws bad_request for the docs URL if the runs of a prompt would have no start URL. The values of variables may contain a start URL. */
 function checkStart(ctx: Context, org: OrgId, { text, targetProviderId, additionalUrls }: PromptInput): void {
   if (templateVarsOf(text) !== null) return;
   const provider = targetProviderId ? getProvider(ctx, org, targetProviderId) : null;
@@ -132,7 +132,9 @@ function checkStart(ctx: Context, org: OrgId, { text, targetProviderId, addition
     throw invalidField("docsUrl", "required; enter the URL of your docs, or choose a provider that has one");
 }
 
-/** An error in a URL of a prompt as one of the field of its form: the first URL comes from the docs URL, the others from the rows. */
+/**
+ * Turns an error in a URL of a prompt into an error of the form's field. The first URL comes from the docs URL, and the others come from the rows.
+ */
 function toFieldOfForm(error: unknown): unknown {
   if (!(error instanceof AppError) || error.problem === undefined) return error;
   const [name, index, ...column] = (error.field ?? "").split(".");
@@ -141,7 +143,7 @@ function toFieldOfForm(error: unknown): unknown {
   return invalidField(index === "0" ? "docsUrl" : row, error.problem);
 }
 
-/** Handles the form of a prompt. Shows the form again for a preview, or with an error. */
+/** Handles the form of a prompt. For a preview or an error, it shows the form again. */
 async function submitPrompt(
   ctx: Context,
   edit: Edit,
@@ -172,20 +174,20 @@ async function submitPrompt(
   }
 }
 
-/** Creates a prompt and, if that was asked for, runs it. Then shows either. */
+/** Creates a prompt. If requested, it also runs the prompt. Then it shows the run or the prompt. */
 async function savePrompt(ctx: Context, org: OrgId, input: PromptInput, id: string, source: EvalSource | null) {
   const prompt = createPrompt(ctx, org, input, { id });
-  // The page of the prompt asks for the values of variables, and for consent to the cost of a paid model.
+  // If a run needs the values of variables, or consent to the cost of a paid model, the page of the prompt asks for them.
   if (!source || prompt.templateVars || agentOfPrompt(ctx, org, prompt).model !== null)
     return seeOtherWithToast(ctx, `/prompts/${prompt.id}`, "promptCreated");
   const { runIds } = await requestEval(ctx, org, prompt.id, { urlMap: {}, ...source });
   return seeOtherWithToast(ctx, `/runs/${runIds[0]}`, "runStarted");
 }
 
-/** The fields of a copy of a prompt. */
+/** The fields for a copy of a prompt. */
 function copyOf(prompt: Prompt): URLSearchParams {
   const form = toPromptFields(prompt);
-  // Each prompt is made public on purpose.
+  // A copy isn't public, because that must be chosen for each prompt.
   for (const name of ["hasPublicBadge", "isOnResultsPage"]) form.delete(name);
   if (prompt.title) form.set("title", `${prompt.title} (copy)`.slice(0, 200));
   return form;
@@ -216,7 +218,7 @@ export const promptFormPages = (ctx: Context) =>
         "write",
         (viewer, form, site) => {
           const id = newIdIn(ctx, form);
-          // A form submitted twice creates one prompt.
+          // If a form is submitted twice, it creates only one prompt.
           if (hasPrompt(ctx, viewer.org, id)) return seeOther(ctx, `/prompts/${id}`);
           return submitPrompt(ctx, { viewer, site, id, prompt: null }, form, (input) =>
             savePrompt(ctx, viewer.org, input, id, form.get("do") === "run" ? webSourceOf(viewer) : null),

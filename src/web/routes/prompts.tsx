@@ -36,15 +36,18 @@ import { type Viewer, webSourceOf } from "../viewer.ts";
 import { isInputError } from "./prompt-form.tsx";
 
 const perPage = 50;
-/** Maximum number of prompts to sort by change; the newest. */
+/** The maximum number of prompts that can be sorted by change. If there are more, only the newest are used. */
 const maxPromptsByChange = 2000;
 type ChangeSort = Sort<"change">;
 
-/** Regressed prompts, then those without a significant change, then improved ones, each by points. */
+/**
+ * Ranks prompts by change: regressed prompts first, then prompts without a significant change, then improved ones. Within each group, they are ranked
+ * by points.
+ */
 function changeRank({ latest }: PromptScore): number | null {
   const change = latest?.change;
   if (!change) return null;
-  // Scores change by at most 100 points.
+  // Works because scores change by at most 100 points.
   if (change.verdict === "regressed") return change.delta - 1000;
   return change.verdict === "improved" ? change.delta + 1000 : change.delta;
 }
@@ -62,7 +65,7 @@ const chosenAgentIn = (form: URLSearchParams): ChosenAgent => ({
   model: form.get("model")?.trim() || undefined,
 });
 
-/** Estimated cost of a run, to agree to; null if no paid model is used. */
+/** The estimated cost of a run that the user must agree to; null if no paid model is used. */
 function costText(ctx: Context, org: OrgId, prompt: Prompt, choice: ChosenAgent = {}): string | null {
   const estimate = getEstimate(ctx, org, prompt.id, choice);
   const models = [estimate, ...estimate.others].flatMap(({ model }) => model ?? []);
@@ -70,7 +73,7 @@ function costText(ctx: Context, org: OrgId, prompt: Prompt, choice: ChosenAgent 
   return `I agree to pay for ${[...new Set(models)].join(" and ")}. ${describeEstimate(estimate)}`;
 }
 
-/** `rejectedForm`: a form to run the prompt, with its error. */
+/** `rejectedForm`: the form to run the prompt with its error, if it was rejected. */
 function promptPage(
   ctx: Context,
   viewer: Viewer,
@@ -85,7 +88,7 @@ function promptPage(
   try {
     costConsent = costText(ctx, org, prompt, rejectedForm && chosenAgentIn(rejectedForm.values));
   } catch {
-    // The chosen agent or model may be the reason for the error.
+    // The chosen agent or model may have caused the error, so the cost is estimated without them.
     costConsent = costText(ctx, org, prompt);
   }
   return (
@@ -112,14 +115,14 @@ function promptPage(
   );
 }
 
-/** Throws bad_request if the run uses a paid model and the cost was not agreed to. */
+/** Throws bad_request if the run uses a paid model and the user did not agree to the cost. */
 export function requireCostConsent(ctx: Context, org: OrgId, id: string, form: URLSearchParams): void {
   const agents = agentsForRun(ctx, org, getPromptRow(ctx, org, id), chosenAgentIn(form));
   if (agents.some(({ model }) => model !== null) && !form.has("agreed"))
     throw badRequest("This run uses a paid model. Select the checkbox to accept its cost.");
 }
 
-/** The input of a run request. Throws bad_request if `runs` is not valid. */
+/** The input of a run request. Throws bad_request if `runs` is invalid. */
 function toRunInput(form: URLSearchParams) {
   const runsText = form.get("runs")?.trim() ?? "";
   const runs = /^\d{1,3}$/.test(runsText) ? Number(runsText) : 0;
@@ -140,7 +143,7 @@ function toRunInput(form: URLSearchParams) {
   };
 }
 
-/** A page of prompts with their scores. Changes are not stored, so sorting by them computes the change of every prompt. */
+/** A page of prompts with their scores. Changes are not stored, so sorting by change computes the change of every prompt. */
 function listPromptScores(
   ctx: Context,
   org: OrgId,

@@ -20,7 +20,7 @@ import { isInputError } from "./prompt-form.tsx";
 
 const maxSetsListed = 5;
 
-/** The model that runs of new prompts use; null: none. */
+/** The model that runs of new prompts would use; null: none. */
 const paidModelOf = (ctx: Context, org: OrgId): string | null =>
   agentOfPrompt(ctx, org, { agent: null, model: null }).model;
 
@@ -37,7 +37,7 @@ const setProps = (ctx: Context, viewer: Viewer, site: Site, id: string) => ({
   paidModel: paidModelOf(ctx, viewer.org),
 });
 
-/** What a form selects and how it edits the texts. Throws bad_request. */
+/** The proposals that a form selects, and its edits of their texts. Throws bad_request. */
 function toAcceptance(form: URLSearchParams) {
   const only = form.getAll("only").map(Number);
   if (only.length === 0 || !only.every(Number.isInteger)) throw badRequest("Select at least one proposal.");
@@ -86,7 +86,7 @@ export const proposalPages = (ctx: Context) =>
     )
     .get("/prompts/propose/:proposalSetId/live", ({ request, params }) =>
       streamPart(ctx, request, (viewer, site) => {
-        // Not found is an error of the request, not of its stream.
+        // Checked here, so that not_found is an error of the request and not of its stream.
         getProposalSet(ctx, viewer.org, params.proposalSetId);
         return () => renderFragment(<ProposalSetPart {...setProps(ctx, viewer, site, params.proposalSetId)} />, viewer);
       }),

@@ -24,7 +24,7 @@ const sortValues: Record<ProviderColumn, (provider: Provider) => string | null> 
   product: ({ productUrl }) => productUrl,
 };
 
-/** `rejected`: the submitted values and the error, when the form was rejected. */
+/** `rejected`: the submitted values and the error, if the form was rejected. */
 type ListOptions = { rejected?: FormResult; sort?: Sort<ProviderColumn> };
 
 function listPage(ctx: Context, viewer: Viewer, site: Site, { rejected, sort }: ListOptions) {
@@ -38,7 +38,7 @@ type MapOptions = { rejected?: FormResult; query?: Parameters<typeof getDocsMap>
 function docsMapPage(ctx: Context, viewer: Viewer, site: Site, id: string, { rejected, query = {} }: MapOptions) {
   const provider = getProvider(ctx, viewer.org, id);
   const docsMap = getDocsMap(ctx, viewer.org, { providerId: id }, query);
-  // The months are whole, so the last one may end in the future.
+  // The docs map covers whole months, so its last month may end in the future.
   const map = { ...docsMap, until: toIso(Math.min(Date.parse(docsMap.until) - 1, ctx.now())) };
   const traffic = getFieldTraffic(ctx, viewer.org, id, query);
   return <DocsMapPage {...{ site, viewer, provider, map, traffic, rejected }} />;

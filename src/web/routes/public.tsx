@@ -23,10 +23,10 @@ export const publicPages = (ctx: Context) =>
     .get("/robots.txt", ({ request }) => publicResponse(request, "text", robotsTxt(toSite(ctx))))
     .get("/sitemap.xml", ({ request }) => publicResponse(request, "xml", sitemapXml(toSite(ctx))));
 
-/** The page that a form was on, with its query. `from`: its path, which the form names. */
+/** The page that a form was sent from, with its query. `from`: the path of the page, which the form contains. */
 function pathBefore(request: Request, from: string | null, base: string): string {
   const fullPath = toOwnPath(from);
-  // Error pages know the path of the request, which has the base.
+  // Error pages put the path of the request into the form. This path includes the base path.
   const path = base !== "" && fullPath.startsWith(`${base}/`) ? fullPath.slice(base.length) : fullPath;
   const before = URL.parse(request.headers.get("referer") ?? "");
   return before?.pathname === base + path ? path + before.search : path;

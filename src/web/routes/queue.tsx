@@ -34,7 +34,7 @@ export const queuePages = (ctx: Context, workers: Workers) => {
     .get("/settings/queue", ({ request }) => showPage(ctx, request, (viewer, site) => queuePage(ctx, viewer, site)))
     .get("/settings/queue/live", ({ request }) =>
       streamPage(ctx, request, (viewer, site) => {
-        // Forbidden is an error of the request, not of its stream.
+        // Checked here, so that forbidden is an error of the request and not of its stream.
         requireOperator(viewer);
         const render = () => renderFragment(<QueuePart {...queuePartProps(ctx, workers, site)} />, viewer);
         return (signal) => followTicks(watchDatabase(ctx, signal), render);
@@ -74,7 +74,7 @@ export const queuePages = (ctx: Context, workers: Workers) => {
       submitOrShowAgain(ctx, request, "operate", queuePage, async (viewer, form, site) => {
         requireOperator(viewer);
         const group = listFailureGroups(ctx).find(({ id }) => id === params.groupId);
-        // Without one, `retryGroup` throws not_found.
+        // Without a group, `retryGroup` throws not_found.
         if (group)
           requireConfirmation(form, {
             title: `Retry ${count(group.failed, group.kind === "run" ? "failed run" : "failed notification")}?`,
@@ -95,7 +95,7 @@ export const queuePages = (ctx: Context, workers: Workers) => {
     );
 };
 
-/** The name of an agent or an organization, for messages. A form names an organization by its ID or its name. */
+/** The name of an agent or an organization, for messages. A form identifies an organization by ID or by name. */
 function nameOf(ctx: Context, workers: Workers, { kind, subject }: QueuePauseInput): string {
   if (kind === "agent") return subject;
   return getQueueOverview(ctx, workers).organizations.find(({ id }) => id === subject)?.name ?? subject;

@@ -40,7 +40,7 @@ const listQuery = Type.Object({
   offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 100_000 })),
 });
 
-/** Lowest and highest score of each letter. Scores have one decimal. */
+/** The lowest and the highest score for each letter. Scores have one decimal. */
 const minScores = { A: 90, B: 80, C: 70, D: 60, F: 0 };
 const maxScores = { A: 100, B: 89.9, C: 79.9, D: 69.9, F: 59.9 };
 
@@ -102,7 +102,7 @@ export const reportPages = (ctx: Context) =>
           : reportPage(ctx, viewer, site, slug);
       }),
     )
-    // The form responds at its own URL, which people reload.
+    // The form responds at its own URL, which people may reload.
     .get("/reports/:slug/shares", ({ request, params }) =>
       showPage(ctx, request, ({ org }) => seeOther(ctx, `/reports/${getReport(ctx, org, params.slug).slug}`)),
     )

@@ -14,7 +14,7 @@ import { type PublicResult, ResultsPage } from "../pages/results.tsx";
 import { toPublicScore } from "../public-score.ts";
 import { publicResponse } from "../responses.ts";
 
-/** The color scheme depends on a cookie. */
+/** The response varies by cookie, because the color scheme depends on a cookie. */
 const cacheHeaders = { "cache-control": "public, max-age=60, must-revalidate", vary: "Cookie" };
 
 function listResults(ctx: Context, org: OrgId, timeZone: string): PublicResult[] {
@@ -35,7 +35,7 @@ export const resultPages = (ctx: Context) =>
     showByLink(ctx, request, (site) => {
       const org = findOrgByResultsToken(ctx, params.token);
       if (org === null) throw notFound("This page does not exist, or it is no longer public.");
-      // What is outdated depends on the day.
+      // Which results are outdated depends on the day, so the day is a part of the key.
       const day = new Date(ctx.now()).toISOString().slice(0, 10);
       const results = cachedResult(ctx.db, ["results", org.id, day], () => listResults(ctx, org.id, org.timeZone));
       const path = org.resultsPath ?? "";

@@ -68,11 +68,11 @@ const runStateProps = (ctx: Context, viewer: Viewer, site: Site, { run, position
   };
 };
 
-/** An element that htmx puts into the page. `target`: CSS selector. `swap`: how. */
+/** An element that htmx inserts into the page. `target`: CSS selector of the place. `swap`: how it is inserted. */
 const partial = (target: string, swap: "innerHTML" | "innerMorph" | "beforeend", html: string) =>
   `<hx-partial hx-target="${target}" hx-swap="${swap}">${html}</hx-partial>`;
 
-/** Server-sent page fragments of a run: its state and its new events. */
+/** Page fragments of a run as server-sent events: its state and its new events. */
 async function* followRunPage(
   ctx: Context,
   viewer: Viewer,
@@ -85,7 +85,7 @@ async function* followRunPage(
   let attempt = lastPosition?.attempt ?? 0;
   for await (const progress of followRun(ctx, viewer.org, runId, signal, { after: lastPosition })) {
     const { events, position, isOver } = progress;
-    // Each attempt is a session of its own, so its events replace those of the previous attempt.
+    // Each attempt is a session of its own. So the events of a new attempt replace the events of the previous one.
     const swap = position.attempt === attempt ? "beforeend" : "innerHTML";
     attempt = position.attempt;
     const state = renderFragment(<RunState {...runStateProps(ctx, viewer, site, progress)} />, viewer);
@@ -100,7 +100,7 @@ async function* followRunPage(
   }
 }
 
-/** What replaces the live parts of the page of a run once it has ended. */
+/** The fragments that replace the live parts of a run's page when the run has ended. */
 const partialsAtEnd = ({ run, position }: Progress): string[] => [
   partial("#timeline-state", "innerHTML", renderFragment(<TimelineState isOpen={false} events={position.seq + 1} />)),
   partial("#follow", "innerHTML", ""),

@@ -37,7 +37,7 @@ function schedulesPage(
   );
 }
 
-/** The schedules of the organization, and that of each prompt. */
+/** The schedules of the organization, and the schedule of each prompt. */
 export const schedulePages = (ctx: Context) =>
   new Elysia({ name: "schedule pages" })
     .get(

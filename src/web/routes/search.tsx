@@ -14,7 +14,7 @@ import { queryOptions } from "../query.ts";
 import { privateResponse } from "../responses.ts";
 import { type Action, may, type Viewer } from "../viewer.ts";
 
-/** Maximum number of hits of each kind. `detailedPrompts`: prompts whose reports, newest run and action are listed too. */
+/** Maximum number of hits of each kind. `detailedPrompts`: for this many prompts, their reports, newest run and action are also listed. */
 const limits = { prompts: 6, detailedPrompts: 3, reportsPerPrompt: 2, runs: 3, docs: 4 };
 
 const ownPages = [
@@ -38,7 +38,10 @@ const actions: [title: string, path: string, action: Action][] = [
   ["Change the time zone and limits", "/settings", "organization"],
 ];
 
-/** The prompts that match, with their newest reports and runs and an action to run them, and the reports and runs whose ID or slug was given. */
+/**
+ * The hits in stored data: prompts that match, with their newest reports and runs and an action to run them. Also reports and runs whose ID or slug
+ * was typed.
+ */
 function listDataHits(ctx: Context, viewer: Viewer, text: string): Hit[] {
   const { org } = viewer;
   const prompts = listPromptItems(ctx, org, { search: text }, { limit: limits.prompts, offset: 0 }).items;
@@ -83,7 +86,7 @@ function listHits(ctx: Context, viewer: Viewer, text: string): Hit[] {
   return [...new Map(hits.map((hit) => [hit.kind + hit.path, hit])).values()];
 }
 
-/** Search over what an organization has, and over pages and actions. */
+/** Searches the data of an organization, pages and actions. */
 export const searchPages = (ctx: Context) =>
   new Elysia({ name: "search pages" }).get(
     "/search",

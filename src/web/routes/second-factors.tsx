@@ -28,10 +28,10 @@ import { privateResponse } from "../responses.ts";
 import { clientOf } from "../visitors.ts";
 import { redirectAfter, submitAccount } from "./account.tsx";
 
-/** What authenticator apps read from the QR code, in visible ASCII characters. */
+/** The text that authenticator apps read from the QR code. It has only visible ASCII characters. */
 const setupUriShape = /^otpauth:\/\/totp\/[\x21-\x7e]{1,1000}$/;
 
-/** What a script gets that creates or asks for a passkey. */
+/** The response for a script that creates or requests a passkey. */
 const optionsResponse = ({ options, cookies }: { options: unknown; cookies: string[] }): Response =>
   withCookies(privateResponse("json", JSON.stringify(options)), cookies);
 
@@ -59,7 +59,7 @@ export const twoFactorPages = (ctx: Context) =>
             cookies,
           );
         } catch (error) {
-          // The secret is shown again as it was: only this form knows it.
+          // The secret is shown again unchanged, because only this form contains it.
           if (!setupUriShape.test(uri)) throw error;
           return formErrorResponse(error, (errorMessage) => (
             <TwoFactorSetupPage {...{ site, viewer, uri, errorMessage }} />

@@ -20,7 +20,7 @@ const secretsPage = (ctx: Context, viewer: Viewer, site: Site, result: FormResul
   />
 );
 
-/** Settings page of the secrets of success checks. */
+/** The settings page for the secrets of success checks. */
 export const secretPages = (ctx: Context) =>
   new Elysia({ name: "secret pages" })
     .get("/settings/secrets", ({ request }) => showPage(ctx, request, (viewer, site) => secretsPage(ctx, viewer, site)))

@@ -17,19 +17,19 @@ import { toJsonDownload } from "../responses.ts";
 import { webSourceOf } from "../viewer.ts";
 import { archivingEffect } from "./report-forms.tsx";
 
-/** Field with an idempotency key, so that a form that is sent twice starts its runs once. */
+/** Field with an idempotency key. With this key, a form that is sent twice starts its runs only once. */
 const keyField = "key";
-/** Tells rows from the other fields of a form: their names are slugs of reports or IDs, which end like this. */
+/** Matches fields that represent rows. Their names are slugs of reports or IDs, which end like this. */
 const rowNameEnd = /-[0-9a-f]{8,12}$/i;
 
-/** What is selected in a form: each row has a field named after it. Throws bad_request. */
+/** The selected rows of a form. Each of them has a field with its name. Throws bad_request. */
 function selectedRowsIn(fields: Iterable<string>): string[] {
   const selected = [...new Set(fields)].filter((name) => rowNameEnd.test(name));
   if (selected.length === 0 || selected.length > maxSelected) throw badRequest(`Select 1 to ${maxSelected} rows.`);
   return selected;
 }
 
-/** Runs to start: what they repeat, how many, and what they cost. */
+/** Runs to start: what they repeat, how many there are, and what they cost. */
 type Plan = { title: string; runs: number; estimate: Estimate; start: (key: string) => Promise<unknown> };
 
 const queryFieldsOf = (request: Request) => new URL(request.url).searchParams.keys();
@@ -55,7 +55,7 @@ function planPrompt(ctx: Context, org: OrgId, promptId: string, source: EvalSour
   return { title: titleOf(prompt), runs: estimate.runs * (1 + estimate.others.length), estimate, start };
 }
 
-/** Asks for consent to the price, then starts what was selected. */
+/** Asks for consent to the price, and then starts what was selected. */
 const startSelected = (
   ctx: Context,
   request: Request,
@@ -140,7 +140,7 @@ function priceText(title: string, plans: Plan[]): string {
   const runs = plans.reduce((sum, each) => sum + each.runs, 0);
   const agents = plans.flatMap((plan) => {
     const agentsOfPlan = [plan.estimate, ...plan.estimate.others];
-    // Each agent makes the same number of the plan's runs.
+    // Each agent has the same number of the plan's runs.
     return agentsOfPlan.map(({ model, costUsd }) => ({ model, costUsd, runs: plan.runs / agentsOfPlan.length }));
   });
   const paidAgents = agents.filter(({ model }) => model !== null);

@@ -32,7 +32,7 @@ const signInPolicyPage = (ctx: Context, viewer: Viewer, site: Site, result: Form
   />
 );
 
-/** Settings pages of the organization: itself, and how its members sign in. */
+/** Settings pages for the organization itself, and for how its members sign in. */
 export const settingsPages = (ctx: Context) =>
   new Elysia({ name: "settings pages" })
     .get("/settings", ({ request }) => showPage(ctx, request, (viewer, site) => orgPage(ctx, viewer, site)))

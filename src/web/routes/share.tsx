@@ -31,13 +31,13 @@ const showShare = (
     return compress(request, privateResponse("html", html));
   });
 
-/** Throws not_found when the link shares the report without its session. */
+/** Throws not_found if the link shares the report without its session. */
 function getSharedSession(ctx: Context, { withSession, org, slug }: SharedReport) {
   if (!withSession) throw notFound("This link does not include the session. Ask the sender for one that does.");
   return getSession(ctx, org, slug);
 }
 
-/** Shared reports: readable by anyone with the link, without signing in. */
+/** Shared reports. Anyone with the link can read them without signing in. */
 export const sharePages = (ctx: Context) =>
   new Elysia({ name: "share pages" })
     .get("/shared/:token", ({ request, params }) =>

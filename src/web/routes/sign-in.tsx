@@ -32,7 +32,7 @@ const noMailError = new AppError(
   "This server does not send email. Ask an owner for a password reset link.",
 );
 
-/** How people can sign in, besides with a password. */
+/** The ways to sign in, besides with a password. */
 const signInOptions = (ctx: Context) => ({
   ssoName: ssoNameOf(ctx),
   sendsMail: sendsMail(ctx),
@@ -52,7 +52,7 @@ export const signInPages = (ctx: Context) =>
         return signedIn ? seeOther(ctx, next) : <SignInPage {...{ site, next, errorMessage, ...signInOptions(ctx) }} />;
       }),
     )
-    // GET, because the CSP forbids a form that redirects to another origin.
+    // This is a GET, because the CSP forbids forms that redirect to another origin.
     .get("/sign-in/oidc", ({ request }) =>
       showPublic(ctx, request, async () => {
         const next = toPathAfterSignIn(new URL(request.url).searchParams.get("next"));
@@ -80,7 +80,7 @@ export const signInPages = (ctx: Context) =>
         try {
           countSignInAttempt(ctx, `forgotten ${email}`, clientOf(request).address);
           const person = findPerson(ctx, email);
-          // Not awaited: the response time would reveal whether the address is known.
+          // Not awaited, because the response time would reveal whether the address is known.
           if (person) void mailReset(ctx, person.email, toResetPath(ctx, person));
           return <ForgottenPage site={site} email={email} />;
         } catch (error) {

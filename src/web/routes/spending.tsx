@@ -16,7 +16,7 @@ import { toDownload, toJsonDownload } from "../responses.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
-/** A month before or after one such as 2026-11. */
+/** The month that is `months` later. The number can be negative. A month is a text such as 2026-11. */
 const monthAfter = (month: string, months: number): string =>
   Temporal.PlainYearMonth.from(month).add({ months }).toString();
 
@@ -29,7 +29,7 @@ function spendingPage(
   { month: chosenMonth, ...messages }: SpendingPageProps = {},
 ) {
   const report = getSpendingReport(ctx, viewer.org, chosenMonth);
-  // A month begins at midnight in the time zone of the organization, so its second day is in the same month in UTC.
+  // A month begins at midnight in the time zone of the organization. Its second day is in the same month in UTC.
   const month = new Date(Date.parse(report.from) + 36 * 3600_000).toISOString().slice(0, 7);
   const earliest = findFirstSpending(ctx, viewer.org);
   const isCurrent = Date.parse(report.until) > ctx.now();
@@ -45,7 +45,7 @@ function spendingPage(
   );
 }
 
-/** The prompt or tag that a field of the form names. */
+/** The prompt or tag that the value of a form field names. */
 function subjectOf(field: string): { promptId: string } | { tag: string } {
   const [kind = "", ...rest] = field.split(":");
   return kind === "prompt" ? { promptId: rest.join(":") } : { tag: rest.join(":") };

@@ -8,7 +8,7 @@ import { showPage } from "../page-requests.tsx";
 import { SuitesPage } from "../pages/suites.tsx";
 import { queryOptions } from "../query.ts";
 
-/** Products side by side on a suite. */
+/** Pages that show products side by side on a suite. */
 export const suitePages = (ctx: Context) =>
   new Elysia({ name: "suite pages" }).get(
     "/suites",

@@ -14,11 +14,11 @@ import { showPage } from "../page-requests.tsx";
 import { type ChangeSides, TrendsPage } from "../pages/trends.tsx";
 import { agentChoices, dayAfter, queryOptions } from "../query.ts";
 
-/** Maximum number of changes whose runs are compared, the newest. */
+/** The maximum number of changes whose runs are compared. These are the newest changes. */
 const maxComparedChanges = 4;
-/** Friction points that are listed for each side of a change. */
+/** The maximum number of friction points to list for each side of a change. */
 const maxFriction = 5;
-/** Evaluations on each side whose friction is compared. */
+/** The maximum number of evaluations on each side whose friction is compared. */
 const maxEvaluations = 10;
 
 type Evaluation = { at: number; evalRequestId: string };
@@ -35,7 +35,9 @@ function listEvaluations(ctx: Context, org: OrgId, promptId: string, series: Tre
   return newestFirst.reverse().map(({ runId, evalRequestId }) => ({ at: timeOfId(runId), evalRequestId }));
 }
 
-/** All runs before and after each change of the score of a prompt, up to the changes next to it, and the friction that came or went. */
+/**
+ * For each change of a prompt's score: all runs before and after it, up to the neighboring changes, and the friction that appeared or disappeared.
+ */
 function sidesOf(
   ctx: Context,
   org: OrgId,
@@ -57,7 +59,7 @@ function sidesOf(
     before: evaluationsBetween(times[i - 1], times[i]),
     after: evaluationsBetween(times[i], times[i + 1]),
   }));
-  // The page that explains changes of scores knows only the newest one. Trends may give it another time of the day.
+  // The page that explains changes knows only the newest change. Trends may give that change another time of the day.
   const isExplained = (at: string, verdict: string | null) =>
     newestChange?.at.slice(0, 10) === at.slice(0, 10) && newestChange.verdict === verdict;
   const sides = changesWithSides.slice(-maxComparedChanges).flatMap(({ at, verdict, before, after }) => {

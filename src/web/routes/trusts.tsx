@@ -10,7 +10,7 @@ import { TrustsPage } from "../pages/trusts.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
-/** More than an organization can have. */
+/** The limit is higher than the number of trusts that an organization can have. */
 const wholeList = { limit: 1000, offset: 0 };
 
 const trustsPage = (ctx: Context, viewer: Viewer, site: Site, result: FormResult = {}) => (
@@ -34,7 +34,7 @@ export const trustPages = (ctx: Context) =>
     .post("/settings/ci/:trustId/remove", ({ request, params }) =>
       submitForm(ctx, request, "organization", (viewer, form, site) => {
         const trust = listTrusts(ctx, viewer.org, wholeList).items.find(({ id }) => id === params.trustId);
-        // Without a trust, there is nothing to confirm: `deleteTrust` throws not_found.
+        // Without a trust, there is nothing to confirm, and `deleteTrust` throws not_found.
         if (trust)
           requireConfirmation(form, {
             title: `Stop trusting ${trust.repository}?`,

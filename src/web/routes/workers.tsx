@@ -29,7 +29,7 @@ export const workerPages = (ctx: Context, workers: Workers) => {
     .get("/settings/workers", ({ request }) => showPage(ctx, request, (viewer, site) => workersPage(ctx, viewer, site)))
     .get("/settings/workers/live", ({ request }) =>
       streamPage(ctx, request, (viewer, site) => {
-        // Forbidden is an error of the request, not of its stream.
+        // Checked here, so that forbidden is an error of the request and not of its stream.
         listWorkers(ctx, workers);
         const render = () => renderFragment(<WorkersPart {...workersPartProps(ctx, workers, viewer, site)} />, viewer);
         return (signal) => followTicks(watchClock(ctx, signal), render);
