@@ -127,7 +127,7 @@ type EventFields =
       /** `task`: part of the task. `check`: to verify something. `page`: sent by a page in the browser. `mcp`: to an MCP server of the workspace. */
       purpose: "task" | "check" | "page" | "mcp";
       error: { kind: string; message: string } | null;
-      /** The start of the response body of a product host, as text; of a WebSocket, what the server sent. */
+      /** The start of the response body of a product host, as text. For a WebSocket, the start of what the server sent. */
       body?: string;
       /** What the edits of the run did to the response; absent: nothing. */
       edit?: PageEdit;
@@ -293,7 +293,7 @@ export type FailingEnding = {
   [Name in EndingName]: (typeof endings)[Name]["failure"] extends null ? never : Name;
 }[EndingName];
 
-/** The failure of a run whose session ended like this. `code`: if it is more precise than that of the ending. */
+/** The failure of a run whose session ended like this. `code`: a more precise code than the code of the ending, if there is one. */
 export function toAgentFailure(
   ending: FailingEnding,
   detail: string,

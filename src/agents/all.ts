@@ -16,7 +16,7 @@ import { createStandby } from "./standby.ts";
 
 type Env = Record<string, string | undefined>;
 
-/** The coding agents that evald knows, then those of EVALD_AGENTS. Throws ConfigError. */
+/** The coding agents that evald knows, then the agents of EVALD_AGENTS. Throws ConfigError. */
 export function listPresets(env: Env): Preset[] {
   const customPresets = readAgentEntries(env).flatMap((entry) => toPresets(entry));
   const duplicate = customPresets.find(({ id }) => reservedIds.has(id));

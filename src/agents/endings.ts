@@ -136,7 +136,7 @@ export function codeOfCall(status: number | null): FailedCode {
   return status === 408 || status === 409 || status >= 500 ? "model_server_error" : "model_request_rejected";
 }
 
-/** The ending that an agent's own error describes. `status`: that of the model's response, if the agent reports it. */
+/** The ending that an agent's own error describes. `status`: the status of the model's response, if the agent reports it. */
 export function endingOfError(status: number | null, message: string): EndingName {
   const ending = endingOfCall(status, message);
   if (ending !== null) return ending;

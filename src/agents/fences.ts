@@ -113,7 +113,7 @@ function toLanguage(info: string): string | null {
   return word === "" || word.includes("=") ? null : word.toLowerCase();
 }
 
-/** Numbers of the lines of blocks, with those that open and close them. */
+/** Numbers of the lines of blocks, including the lines that open and close them. */
 export const codeLines = (fences: Fence[]): Set<number> =>
   new Set(
     fences.flatMap(({ sample: { line }, endLine }) => Array.from({ length: endLine - line + 1 }, (_, i) => line + i)),

@@ -40,7 +40,7 @@ export function suggestLinkEdits(deadLinks: DeadLink[], pages: LinkSource[], lis
   return edits.filter(({ found, expected }) => found !== expected).slice(0, maxEdits);
 }
 
-/** All links of a text, also those in code. */
+/** All links of a text, including links in code. */
 const listLinks = ({ markdown, url }: LinkSource) => markdownLinks(markdown, new Set(), [], url);
 
 const isSame = (a: string, b: string) => pageKey(a.replace(/#.*$/s, "")) === pageKey(b.replace(/#.*$/s, ""));

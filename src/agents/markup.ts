@@ -25,7 +25,7 @@ export type Markup = {
   /** Whether readers without scripts are told where else to read. */
   hasAlternative: boolean;
   own: OwnContent;
-  /** Where the page sends its reader: the URL of a `meta refresh`, or the one that a script opens. */
+  /** Where the page sends its reader: the URL of a `meta refresh`, or a URL that a script opens. */
   redirect: string | null;
   /** The content of `meta robots`, in lower case. */
   robots: string;

@@ -10,7 +10,7 @@ export const slowPageMs = 3000;
  */
 export type PageProblem = "empty" | "empty_shell" | "soft_404" | "missing" | "sign_in" | "challenge";
 
-/** What is known of an HTML page before its problem. */
+/** The facts about an HTML page from which its problem is found. */
 type Content = { own: OwnContent; samples: number; scripts: number; asksForScript: boolean; hasAlternative: boolean };
 
 /** From this many characters of text on, a page has content, or a heading has a text. */

@@ -10,7 +10,7 @@ import { areMadeFromHeadings } from "./section-names.ts";
 import { findRobotsLine, findTabsLine, type SourceLine } from "./source-lines.ts";
 import { limitTags } from "./tag-limits.ts";
 
-/** The level of the term of a definition, below those of all headings. */
+/** The level of the term of a definition. It is below the levels of all headings. */
 const termLevel = 7;
 /** A heading of a page, or the term of a definition; `line` is 1-based in the page's Markdown. */
 type Heading = { level: number; text: string; line: number };

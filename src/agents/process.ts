@@ -30,7 +30,7 @@ export type AgentProcess = {
   /** CPU time of the process itself, in ms; null if unknown. */
   cpuMs(): number | null;
   isRunning(): boolean;
-  /** Lowers its priority below that of the service and of sessions that start. */
+  /** Lowers its priority below the priority of the service and of sessions that start. */
   lowerPriority(): void;
   /** Kills the process and its group. */
   kill(): void;
@@ -165,7 +165,7 @@ let pidsWithoutEnvironment = new Set<number>();
 /** How long a process takes to start executing another program. */
 const execMs = 2;
 
-/** Kills every process with the mark in its environment, including those that left the group. Rescans until none is left. */
+/** Kills every process with the mark in its environment, including processes that left the group. Scans again until none is left. */
 async function killMarked(mark: string, startedAt: number): Promise<void> {
   marksToKill.set(mark, startedAt);
   try {

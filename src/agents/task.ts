@@ -71,7 +71,7 @@ export type AgentOptions = {
 export type TaskSite = {
   /** The URL that it is published at. */
   at: string;
-  /** Whose rules apply; null: those that its files name. */
+  /** The host whose rules apply; null: the host that the site's files name. */
   host: SiteHost | null;
   archiveId: string;
   /** The host name that the urlMap leads to. It exists only within the run. */

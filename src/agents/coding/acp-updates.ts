@@ -95,7 +95,7 @@ export function endUpdates(state: UpdateState): AgentEvent[] {
 /** Whether the agent has announced a call that has not ended. */
 export const hasOpenCall = ({ calls }: UpdateState): boolean => calls.values().some(({ isDone }) => !isDone);
 
-/** A block of content as text. What is not text is named. */
+/** A block of content as text. Content that is not text is described in brackets. */
 function textOfBlock(block: unknown): string {
   const { type, text: content, mimeType, uri, name, data, resource } = object(block);
   if (type === "resource_link") return `[${text(name) || text(uri)}](${text(uri)})`;

@@ -60,7 +60,7 @@ function toToml(servers: Servers, inheritedVariables: string[]): string {
   return `\n${tables.join("\n\n")}\n`;
 }
 
-/** MCP servers need these variables of the sandbox to reach the network, and Codex passes only those that its settings name. */
+/** Variables of the sandbox that MCP servers need to reach the network. Codex passes only variables that its settings name. */
 const networkVariables =
   "HTTP_PROXY HTTPS_PROXY http_proxy https_proxy NO_PROXY no_proxy NODE_OPTIONS EVALD_ROUTES SSL_CERT_FILE NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE".split(
     " ",

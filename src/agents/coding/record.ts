@@ -267,6 +267,6 @@ export const findResult = ({ results }: ModelRecord, id: string, name: string, c
   // Gemini CLI prefixes the ID with the tool.
   results.get(id) ?? results.get(id.replace(`${name}__`, "")) ?? results.get(toCallId(name, callNumber)) ?? null;
 
-/** The main conversation is the one with tools; agents also request titles and summaries. */
+/** The main conversation has tools. Agents also request titles and summaries, without tools. */
 const hasTools = ({ tools, input }: Fields): boolean =>
   list(tools).length > 0 || list(input).some((item) => object(item).type === "additional_tools");

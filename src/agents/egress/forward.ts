@@ -131,7 +131,7 @@ const createSamples = (sent: Record<string, string>) => ({
 
 const isUpgraded = ({ status }: Exchange): boolean => status === 101;
 
-/** Notes what was sent and what came back, as far as it is text. */
+/** Notes what was sent and what came back, if it is text. */
 function recordTexts(exchange: Exchange, { request, response, messages }: ReturnType<typeof createSamples>): void {
   const body = isUpgraded(exchange) ? messages.in.text() : response.text();
   if (body !== undefined && !request.isRepeatedIn(body)) exchange.body = body;

@@ -56,7 +56,7 @@ function sectionLinksOf(page: ReadPage, byKey: Map<string, ReadPage>): SectionLi
   });
 }
 
-/** Whether a page is named like a file that isn't HTML, and so may be shown by a viewer of source code. */
+/** Whether a page is named like a file that isn't HTML. A viewer of source code may show such a file. */
 const isFile = ({ url }: ReadPage): boolean => /\.(?!html?$)\w+$/.test(new URL(url).pathname);
 
 /** Whether a page has an anchor. Also true if the HTML of the page is unknown. */

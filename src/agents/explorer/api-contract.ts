@@ -166,7 +166,7 @@ function matches(template: string, path: string): boolean {
   return expected.length === given.length && expected.every((part, at) => matchesPart(part, given[at]!));
 }
 
-/** Whether a part of a path matches that of a template: the fixed text must be the same, and parameters can be any text. */
+/** Whether a part of a path matches a part of a template. The fixed text must be the same, and parameters can be any text. */
 function matchesPart(template: string, part: string): boolean {
   const fixedParts = template.split(parameterInPath);
   if (fixedParts.length === 1) return part === template;

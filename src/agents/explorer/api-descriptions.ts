@@ -96,7 +96,7 @@ async function checkDescription(
   return { check: toCheck({ ...base, ...result }), document: original };
 }
 
-/** What is wrong with a document that describes an API, but not in which format. */
+/** The problem of a document that describes an API but doesn't name its format. */
 const withoutVersion = {
   status: "fail" as const,
   message: "The API description lacks the field “openapi”, which says the version of its format, so programs reject it",

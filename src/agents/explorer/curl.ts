@@ -112,7 +112,7 @@ function callsOfCommand(command: Command, variables: Map<string, string>, line: 
   if (command.name === undefined || textOf(command.name, variables) !== "curl") return [];
   const words = command.suffix.flatMap((part) => (part.type === "Word" ? [textOf(part, variables)] : []));
   const hasUnknownWords = words.some((word) => word === unknownPart);
-  // `--next` separates the options of one request from those of the next one.
+  // `--next` separates the options of two requests.
   const requests = words.join("\0").split(/\0(?:--next|-:)\0/);
   return requests.flatMap((request) => callOf(optionsOf(request.split("\0")), hasUnknownWords, line));
 }

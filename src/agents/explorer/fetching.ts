@@ -29,7 +29,7 @@ export type FetchRequest = {
   purpose: "task" | "check";
   /** Default: true. */
   follow?: boolean | "same_origin";
-  /** What is reported in place of a URL with secrets. */
+  /** The URL that is reported instead of a URL with secrets. */
   reportedUrl?: string | undefined;
   /** Timeout in ms, if shorter than the usual one. */
   timeoutMs?: number;

@@ -92,7 +92,7 @@ function withHeaders(page: Page | null, fetchResult: FetchResult): Page | null {
   return page.problem === "soft_404" ? { ...listed, problem: problemOfErrorPage(listed) } : listed;
 }
 
-/** A rule of `X-Robots-Tag`, for all search engines or for the one that is named before a colon. */
+/** A rule of `X-Robots-Tag`. It is for all search engines, or for the search engine named before a colon. */
 const noIndex = /^(?:[^,:]*:)?(?:[^:]*,)?\s*(noindex|none)\b/i;
 
 /** The problem of a page. It depends on what the page shows, which URL was requested, and what other pages of its host show and say. */

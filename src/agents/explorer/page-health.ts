@@ -7,7 +7,7 @@ const maxDoctypeBytes = 3000;
 /** A test of the browser has little besides its scripts. */
 const maxChallengeChars = 100_000;
 
-/** What is wrong with a page, as the result of a check. `place`: where to fix it, if not on the page that links to it. */
+/** What is wrong with a page, as the result of a check. `place`: where to fix it; absent: on the page that links to it. */
 export type PageFault = {
   id: string;
   status: Check["status"];
@@ -50,7 +50,7 @@ export function findResponseFault(url: string, fetchResult: FetchResult): PageFa
         `${url} did not respond in time`,
         "Find out why the page is slow, or serve it from a cache.",
       );
-    // A host that responds to other requests exists, and so may the page.
+    // If a host responds to other requests, it exists. The page may exist, too.
     if (fetchResult.kind === "protocol" || (fetchResult.kind === "unreachable" && fetchResult.hostResponds))
       return failure(
         "page-readable",

@@ -28,7 +28,7 @@ const maxPieces = 40;
 /** Maximum number of broken samples to report, over all pages. */
 const maxBroken = 50;
 
-/** What is checked of a sample with this label; null: nothing. */
+/** How a sample with this label is checked; null: not at all. */
 export function checkOfLanguage(label: string): "grammar" | "brackets" | null {
   const family = familyOf(label);
   if (family === undefined) return null;

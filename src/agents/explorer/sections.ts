@@ -75,7 +75,7 @@ const lostMerit: Record<SectionKind, number> = { prose: 0, index: 0.6, source: 0
 /** A section with the terms of the goal in it. */
 type IndexedSection = {
   section: Section;
-  /** The terms of each passage; those that are a subset of another's are dropped. */
+  /** The terms of each passage. Passages whose terms are a subset of another passage's are left out. */
   passages: TermSet[];
   /** Terms in its title and headings. */
   headings: TermSet;
@@ -151,7 +151,7 @@ export function createSectionIndex(terms: Term[]): SectionIndex {
 /** The language of a tag such as `pt-br`. */
 const baseOf = (language: string): string => language.split(/[-_]/)[0]!;
 
-/** Adds the sections of a page and the texts of its links. Returns them, those with the largest share of the goal first. */
+/** Adds the sections of a page and the texts of its links. Returns the sections, the largest share of the goal first. */
 export function addPage(index: SectionIndex, page: ReadPage): Match[] {
   const { language } = page;
   index.language ??= language;

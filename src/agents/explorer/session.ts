@@ -8,7 +8,7 @@ import type { LinkGraph } from "./link-graph.ts";
 
 /** A page that was read. */
 export type ReadPage = Page & {
-  /** All of its URLs: the requested one and the one that responded. */
+  /** All of its URLs: the URL that was requested and the URL that responded. */
   addresses: string[];
   delivery: {
     contentType: string | null;
@@ -47,7 +47,7 @@ export type Session = ToolSession & {
   surveyed: ReadPage[];
   listings: Listing[];
   graph: LinkGraph;
-  /** Origins whose pages may be read: those of the start URLs and the urlMap, and those to which a start URL redirected. */
+  /** Origins whose pages may be read: the origins of the start URLs and the urlMap, and origins to which a start URL redirected. */
   origins: Set<string>;
   /** For each origin, the folders of the docs that contain a start page that was read. */
   docsFolders: Map<string, Set<string>>;

@@ -39,7 +39,7 @@ const isString = (style: string) => /\bstring/.test(style);
 export function checkTokens(language: TokenizedLanguage, code: string): ParseResult {
   // The tokenizer of C# doesn't know raw strings.
   if (language === "csharp" && code.includes('"""')) return null;
-  // The tokenizer of Ruby only knows heredocs whose start is the end of its line.
+  // The tokenizer of Ruby knows a heredoc only if its start is at the end of a line.
   const source = language === "ruby" ? code.replace(heredoc, blankLines) : code;
   const tokenizer = tokenizers[language] as Tokenizer;
   const state = tokenizer.startState?.(indentUnit);

@@ -23,7 +23,7 @@ const maxByOthers = 2;
 /** The rarity of each term if no page contains any term of the goal. */
 const unknownRarity = 1.5;
 
-/** The wide words of a goal, of which no page has been counted. */
+/** The wide words of a goal, before any page is counted. */
 export function createWideIndex(terms: Term[]): WideIndex {
   const formsByTerm = terms.map(toTermForms);
   const pagesByForm = new Map(formsByTerm.flatMap((forms) => [...forms.keys()].map((form) => [form, 0])));

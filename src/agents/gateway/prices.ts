@@ -60,7 +60,7 @@ export function priceOf(usage: Usage, answeringModel: string | null, access: Mod
   }
 }
 
-/** A configured price with the prices of cache writes, which default to those of the provider. */
+/** A configured price with prices of cache writes. By default, these are the provider's. */
 function withCacheWrites(price: ModelAccess["prices"][string], provider: ModelProvider) {
   const factors = provider === "anthropic" ? anthropicCacheWrites : { fiveMinutes: 1, hour: 1 };
   const cacheWritten = price.cacheWritten ?? price.in * factors.fiveMinutes;

@@ -185,7 +185,7 @@ const isErrorPage = (url: string) => url.startsWith("chrome-error:");
 const isForbidden = (url: string) => !isWeb(url) && url !== "about:blank" && !isErrorPage(url);
 const isTimeout = (error: unknown) => error instanceof Error && error.name === "TimeoutError";
 
-/** Problems besides those of the action itself; null if none. */
+/** Problems with the page in addition to those of the action itself; null if there are none. */
 async function findPageProblem(
   { hosts, driver }: Browser,
   { navigation, downloads, windows }: PageEffects,

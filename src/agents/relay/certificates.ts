@@ -36,7 +36,7 @@ export async function writeCertificates(folder: string, certificate: string): Pr
   return paths;
 }
 
-/** What is between the lines that mark a certificate. */
+/** The bytes of a certificate. In PEM, they are between the lines that mark it. */
 const toDer = (pem: string): Buffer => Buffer.from(pem.replace(/-----.*?-----/g, ""), "base64");
 
 /** The password that Java expects of its list of authorities. */
