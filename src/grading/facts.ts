@@ -220,8 +220,8 @@ const toPageRead = ({ seq, detail: { url, title, chars } }: MilestoneOf<"page_re
 });
 
 /**
- * Success checks that say something about the goal: those that failed before the agent started, and invariants.
- * Rule-based agents change nothing, so only invariants count for them. Checks that couldn't run before don't count.
+ * Success checks that say something about the goal: checks that failed before the agent started, and invariants. Rule-based agents change nothing, so
+ * only invariants count for them. Checks that couldn't run before don't count.
  */
 function successChecksOf(checks: CheckResult[], kind: Facts["kind"]): CheckResult[] {
   const successChecks = checks.filter((check) => check.group === "declared");

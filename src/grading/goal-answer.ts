@@ -59,7 +59,7 @@ export function goalAnswerOf({ seq, detail }: MilestoneOf<"goal_answer">): GoalA
     noSample,
     noOverlap,
     sections: state === "likely" ? nearest.slice(0, sectionCount) : [],
-    // `nearest` begins with the sections that answer the goal together, or else with the nearest one. Then come those that are about as close.
+    // `nearest` begins with the sections that answer the goal together, or else with the nearest section. Sections that are about as close come next.
     alternatives: nearest.slice(Math.max(1, sectionCount), closeCount),
     isCovered: best !== undefined && best.share >= mostOfGoal && best.hasSample,
     covered: best?.terms ?? [],

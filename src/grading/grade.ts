@@ -84,7 +84,7 @@ export type TextChange = {
   steps: EvidenceStep[];
 };
 
-/** An event that shows a page that was read, or a request that failed, was guessed without success, or worked. `what`: that request or page. */
+/** An event about a request or page, `what`. The page was read, or the request failed, was guessed without success, or worked. */
 export type EvidenceStep = {
   role: (typeof evidenceRoles)[number];
   event: number;
@@ -180,7 +180,7 @@ export type Visit = {
   page: string;
   url: string;
   reads: number;
-  /** Requests without a usable response, and those of them whose URL was guessed. */
+  /** Number of requests without a usable response, and number of such requests whose URL was guessed. */
   misses: number;
   guesses: number;
   /** Reads followed by a failure before the next page was read. */

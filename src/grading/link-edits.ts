@@ -5,7 +5,7 @@ import { milestonesOf } from "./events.ts";
 import type { TextChange } from "./grade.ts";
 import { lineOrNull, normalizeUrl, oneLine } from "./text.ts";
 
-/** The corrections of dead links that the explorer reports, or those that the pages show that a model read. */
+/** The corrections of dead links: those that the explorer reports, or those found in the pages that a model read. */
 export function linkEditsOf(events: SessionEvent[], isModel: boolean): LinkEdit[] {
   if (!isModel) return milestonesOf(events, "dead_links").flatMap(({ detail }) => detail.edits);
   const pagesRead = events.flatMap((event) => {

@@ -82,7 +82,10 @@ function cost({ kind, usage, claimedUsd }: Facts) {
   return { cost: dollars(usd), costDetail: `${usageText}.${claim}`, costUsd: Math.round(usd * 1e6) / 1e6 };
 }
 
-/** What is known of the cost if `unpriced` of the calls have none. `estimatedUsd`: with an estimate for each of those, as limits count them. */
+/**
+ * What is known of the cost if `unpriced` of the calls have no cost. `estimatedUsd`: the cost with an estimate for each of these calls, as limits
+ * count them.
+ */
 function unknownCost(usage: Facts["usage"], unpriced: number, usageText: string) {
   const usds = usage.map((each) => each.costUsd ?? each.estimate?.costUsd ?? null);
   if (usds.includes(null)) return { costDetail: `${usageText}; ${unpriced} of them have no known price.` };

@@ -70,7 +70,7 @@ const retriesOf = (failed: IntendedCall, calls: IntendedCall[], message: string)
     .map((each) => ({ ...each, similarity: callSimilarity(failed, each, message) }))
     .filter(({ similarity }) => similarity >= minIntentSimilarity);
 
-/** 0 to 1: whether a call tries again what another one tried. Calls of other tools do if they have the same target. */
+/** 0 to 1: whether a call tries the same thing again as an earlier call. A call of another tool does if it has the same target. */
 function callSimilarity(failed: IntendedCall, later: IntendedCall, message: string): number {
   if (failed.intents.length > 0)
     return Math.max(

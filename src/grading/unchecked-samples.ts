@@ -2,7 +2,7 @@ import type { EventOf } from "./events.ts";
 import type { UncheckedSamples } from "./grade.ts";
 import { oneLine } from "./text.ts";
 
-/** How many samples of a session weren't checked, by language, most first: those of languages that can't be parsed. */
+/** How many samples of a session weren't checked because their language can't be parsed, by language, most first. */
 export function uncheckedSamplesOf(results: EventOf<"tool_result">[]): UncheckedSamples[] {
   const byPage = new Map<string, [string, number][]>();
   for (const { tool, output } of results)

@@ -256,7 +256,7 @@ function headerLine(key: string, value: string): string {
   return `${name}: ${isCredential ? value.replace(/^(\w+ )?.*$/s, "$1…") : value}`;
 }
 
-/** What differs between two commands: words, variables that only the one that worked had, and lines of program text. */
+/** What differs between two commands: words, variables that only the command that worked had, and lines of program text. */
 function commandDifferences(failed: CommandAction, worked: CommandAction): Difference[] {
   const textOf = (words: string[]) => words.join(" ") || null;
   const words = groupsOfOtherWords(failed, worked).map(

@@ -44,7 +44,7 @@ const inspectingPrograms = new Set(
 export const onlyHelps = (program: string): boolean =>
   preparingPrograms.has(program) || inspectingPrograms.has(program);
 
-/** The actions that a call was made for: not those that look at something, or prepare the others. */
+/** The actions that a call was made for. Actions that only look at something or prepare the others are left out. */
 export function intentsOf(actions: Action[]): Action[] {
   const isMain = (action: Action) => {
     if (action.kind !== "command") return true;
@@ -77,7 +77,7 @@ function toActions(command: ShellCommand, files: Files): Action[] {
 /** A path without the folder of the workspace. */
 export const fileName = (path: string): string => path.replace(/^(\/workspace)?\.?\/+/, "").replace(/^\.\//, "");
 
-/** The requests that were seen during a call, apart from those that its input shows. */
+/** The requests that were seen during a call but that its input doesn't show. */
 export const unshownRequests = (seen: { method: string; url: string }[], shown: Action[]): RequestAction[] =>
   seen
     .map(({ method, url }) => toRequest({ method, url }, ""))

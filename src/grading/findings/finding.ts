@@ -67,7 +67,7 @@ export function fingerprint(category: Friction["category"], subject: string): st
   return createHash("sha256").update(`${category}\n${subject}`).digest("hex").slice(0, 16);
 }
 
-/** The most severe of several severities, of which there is at least one. */
+/** The most severe of one or more severities. */
 export function worstSeverity(severities: Friction["severity"][]): Friction["severity"] {
   return severities.reduce((a, b) => (severityRank[a] <= severityRank[b] ? a : b));
 }

@@ -58,7 +58,7 @@ function withPagesRead(cause: Cause, facts: Facts): Facts[] {
     ...better,
     taskRequests: [
       ...better.taskRequests,
-      // `withoutCause` leaves out those that failed.
+      // `withoutCause` removes the requests that failed.
       ...unreadRequests.filter(hasFailed).map((http) => ({ ...http, status: 200, error: null })),
     ],
     pages: [...facts.pages, ...unreadRequests.map(({ seq, url }) => ({ seq, url, title: null, chars: null }))],
@@ -88,7 +88,7 @@ function checksUnblockedBy({ checks }: Cause, facts: Facts): Set<string> {
   return new Set(skipped.map(({ key }) => key));
 }
 
-/** The points missing to 100, by who can fix their causes. Each owner's causes are removed after those of the previous owners. */
+/** The points missing to 100, by who can fix their causes. The causes of each owner are removed after the causes of the owners before it. */
 export function lostPointsOf(
   findings: Finding[],
   facts: Facts,

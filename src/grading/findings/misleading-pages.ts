@@ -21,7 +21,7 @@ export function misleadingPages(recoveries: Recovery[], facts: Facts): Map<Recov
   return drafts;
 }
 
-/** Failed attempts between what the docs say and what worked. */
+/** Failed attempts after an error from the docs and before the call that worked. */
 function guessesAfter({ failure, fix }: Recovery, all: Recovery[]): Recovery[] {
   if (fix === null) return [];
   return all.filter((each) => each.fix === fix && each.failure.seqs[0]! > failure.seqs[0]!);

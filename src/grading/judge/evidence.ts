@@ -2,7 +2,7 @@ import type { SessionEvent } from "../../agents/agent.ts";
 import { hasSucceeded } from "../events.ts";
 import { normalizedLine, oneLine, textsIn } from "../text.ts";
 
-/** Tools whose results come from the product or the machine. Those of other tools come from a page or the agent. */
+/** Tools whose results come from the product or the machine. The results of other tools come from a page or the agent. */
 export const provingTools: readonly string[] = ["run_command", "http_request", "browse"];
 /** Tools with which the agent reports about itself. */
 const speakingTools = ["ask_human", "report_friction", "finish"];

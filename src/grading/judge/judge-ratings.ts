@@ -63,7 +63,7 @@ export function withJudgeRatings(findings: Finding[], facts: Facts): Finding[] {
       findingsByFingerprint.delete(sameCause.fingerprint);
       findingsByFingerprint.set(ownFinding.fingerprint, { ...ownFinding, cause: sameCause.cause });
     } else if (!existing) findingsByFingerprint.set(ownFinding.fingerprint, ownFinding);
-    // A finding that the judge itself added before stays as it is: this friction repeats it.
+    // A finding that the judge itself added before stays as it is, because this friction only repeats it.
     else if (existing.foundBy !== "judge")
       findingsByFingerprint.set(existing.fingerprint, withRating(existing, friction));
   }

@@ -28,7 +28,7 @@ export type Judgment = {
   reason: string | null;
 };
 
-/** The events of a session and those of its judging, which start with the service's own event. */
+/** The events of a session and the events of its judging. The latter start with the service's own event. */
 export function splitJudging(storedEvents: SessionEvent[]): { session: SessionEvent[]; judging: SessionEvent[] } {
   const events = storedEvents.toSorted((a, b) => a.seq - b.seq);
   const judgingIndex = events.findIndex(isStartOfJudging);
@@ -108,7 +108,7 @@ function checkAnswer(rawAnswer: Answer, goal: string[], session: SessionEvent[])
 
 type EventsBySeq = ReadonlyMap<number, SessionEvent>;
 const toEventsBySeq = (session: SessionEvent[]): EventsBySeq => new Map(session.map((event) => [event.seq, event]));
-/** The cited events of a claim, the one with the quote first, and what that one proves. */
+/** The cited events of a claim, the event with the quote first, and what that event proves. */
 type Citation<P> = { quote: string; events: number[]; proof: P };
 
 /**
@@ -205,7 +205,7 @@ const toFailureProof = (event: SessionEvent): FailureProof => ({
 
 type QuotedProof = { quote: string; proof: Proof };
 
-/** Whether a proof shows nothing that another one doesn't: the same words, or the same values of the same call. */
+/** Whether one proof shows nothing more than another: it has the same words, or the same values of the same call. */
 const isSameProof = (a: QuotedProof, b: QuotedProof) =>
   a.quote === b.quote ||
   (a.proof.call === b.proof.call && b.proof.values.every((value) => a.proof.values.includes(value)));

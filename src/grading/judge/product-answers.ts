@@ -55,7 +55,7 @@ function saysFailure(text: string): boolean {
     const status = Number(fields.get(name));
     return status >= 400 && status < 600;
   });
-  // A code alone may be no error code, such as that of a coupon.
+  // A code alone may not be an error code. It may be the code of a coupon, for example.
   const hasMessage = ["message", "msg", "errmsg", "detail", "title", "reason"].some((name) =>
     isFilled(fields.get(name)),
   );

@@ -36,7 +36,7 @@ const provesNothing = (words: string[]) =>
 const deletes = (words: string[]) =>
   words.some((word) => /^(?:rm|remove|delete|del|destroy|drop|purge|uninstall)$/i.test(word));
 
-/** A run of the product's own program, or a file that one made. `words`: those of the command, or the path. */
+/** A run of the product's own program, or the reading of a file that such a program made. `words`: the words of the command, or the path. */
 type ProgramRun = { seq: number; output: string; words: string[]; deletes: boolean };
 
 /**

@@ -49,7 +49,7 @@ function isOnPages(token: string, before: string, pages: string[]): boolean {
 
 const toStatement = ({ http, values }: ProductAnswer): Statement => ({ seq: http.seq, values });
 
-/** Reads the texts of pages in an event, and those of the docs among them. */
+/** Reads the texts of pages in an event, and separately the texts of docs pages among them. */
 function pageReaders(session: SessionEvent[], { byRequest, hosts }: ProductAnswers) {
   const requestsByCall = Map.groupBy(
     session.filter(
