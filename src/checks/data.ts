@@ -20,7 +20,7 @@ const ownerOnly = { directory: 0o022, file: 0o077 };
 /** The permissions of a file; 0 if it is gone. SQLite may remove some of its files at any time. */
 const modeOf = (path: string): number => (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;
 
-/** Whether this user can write the data directory and its files, and nobody else can write the directory or read the files. */
+/** Whether this user can write the data directory and its files, other users can't write the directory, and they can't read the files. */
 export function checkDataDirectory({ config }: CheckInput): Finding {
   const path = resolve(config.dataDir);
   const existing = nearestExisting(path);

@@ -39,7 +39,7 @@ async function checkHealth(
   return results;
 }
 
-/** Logs the problems that checks newly found, and those that they no longer find. `ids`: the checks that ran. */
+/** Logs problems that checks newly found, and problems that they no longer find. `ids`: the checks that ran. */
 function logChanges(ctx: Context, ids: ReadonlySet<CheckId>, results: CheckResult[]): void {
   const before = listStoredProblems(ctx).filter(({ check }) => ids.has(check));
   const isAmong = (some: CheckResult[], { check, cause, subject }: CheckResult) =>
@@ -52,13 +52,13 @@ function logChanges(ctx: Context, ids: ReadonlySet<CheckId>, results: CheckResul
   }
 }
 
-/** Runs the checks of the service soon after its start and then every day, and those that found a problem more often. */
+/** Runs the checks of the service soon after its start and then every day. Checks that found a problem run more often. */
 export function createHealthChecks(ctx: Context, describeInstallation: () => Installation) {
   const startedAt = ctx.monotonicNow();
   /** When all checks run next, by the monotonic clock: first at the start. */
   let dueAt = startedAt;
 
-  /** Runs the checks that are due: all of them once a day, otherwise those that found a problem. */
+  /** Runs the checks that are due. Once a day, these are all checks. Otherwise, they are the checks that found a problem. */
   async function runOnce(): Promise<void> {
     const at = ctx.monotonicNow();
     if (at >= dueAt) {
