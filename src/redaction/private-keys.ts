@@ -33,7 +33,7 @@ export function withoutPrivateKeys(text: string): string {
 type OpenKey = { lines: number } | { markerStart: string };
 
 /**
- * Removes private keys whose lines arrive in several texts of the same stream. A key that began in one text continues in the next ones until its
+ * Removes private keys whose lines arrive in several texts of the same stream. A key that began in one text continues in the next texts until its
  * end, or until a line that can't be part of a key.
  */
 export function createKeyStreams() {

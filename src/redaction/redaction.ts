@@ -142,7 +142,7 @@ export function createSecretFilter(secrets: readonly string[] = []) {
   };
 }
 
-/** Redacts secrets in texts: these and those registered later, API keys of this service, and anything sent as credentials. */
+/** Redacts secrets in texts: the given secrets, secrets that are registered later, API keys of this service, and anything sent as credentials. */
 export function createRedaction(secrets: readonly string[] = []) {
   const withoutOpenKeys = createKeyStreams();
   const { hide, redact } = createSecretFilter(secrets);
