@@ -84,7 +84,7 @@ function createParts(service: Service, { surface, authenticate }: AppOptions) {
       if (path.startsWith("/api/") || path === openApiJsonPath) return api;
       return isHealthPath(path) ? health : pages;
     },
-    /** All routes, for checks of what is served. */
+    /** All routes, to check what is served. */
     async loadRoutes() {
       const routers = await Promise.all([health, api, pages].map((part) => part.load()));
       return routers.flatMap(({ routes }) => routes);
@@ -92,7 +92,7 @@ function createParts(service: Service, { surface, authenticate }: AppOptions) {
   };
 }
 
-/** A router without routes, with what is done for every request. */
+/** A router without routes. It has the hooks that run for every request. */
 function createRouter(service: Service, findCaller: Authenticate = (request) => authenticate(service.ctx, request)) {
   const { ctx } = service;
   return (

@@ -77,7 +77,7 @@ export type ContextOptions = Pick<Context, "db" | "config" | "log" | "agents" | 
     onBroken?: (error: unknown) => void;
   };
 
-/** Creates the context. Clocks that are not passed are those of the machine. */
+/** Creates the context. By default, its clocks are the machine's. */
 export function createContext(options: ContextOptions): Context {
   const { db, config, log, agents, baseUrl, onBroken, now = Date.now, alsoAllow = () => [] } = options;
   // If only a clock is passed, nobody sets it.

@@ -57,7 +57,7 @@ function toBisect(ctx: Context, row: BisectRow): Bisect {
   };
 }
 
-/** The builds that were tried, in the order of their first runs, then those that were skipped without one. */
+/** The builds that were tried, in the order of their first runs. Builds that were skipped without a run come last. */
 function toBuilds({ commits, skipped }: BisectRow, ended: BuildRun[], posterior: number[]): Bisect["builds"] {
   const runsByBuild = Map.groupBy(ended, ({ build }) => build);
   const numbers = new Set([...runsByBuild.keys(), ...skipped.map(({ build }) => build)]);

@@ -13,7 +13,7 @@ export type BisectRow = typeof bisects.$inferSelect;
 /** Whether a row belongs to a bisect. */
 export const ofBisect = ({ id, orgId }: BisectRow) => and(eq(bisectRuns.orgId, orgId), eq(bisectRuns.bisectId, id));
 
-/** The number of runs that were requested so far, and of those that have ended. */
+/** The number of requested runs so far, and how many of them have ended. */
 export function progressOf({ db }: Context, row: BisectRow): { ended: number; of: number } {
   const counts = db
     .select({ of: count(), ended: count(runs.completedAt) })

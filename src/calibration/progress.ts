@@ -30,7 +30,7 @@ export function createCalibrationLoop(ctx: Context) {
   return { start: poll.start, stop: poll.stop };
 }
 
-/** Advances every running calibration whose requested runs have ended: requests those of its next site, or ends it. */
+/** Advances every running calibration whose requested runs have ended. It requests the runs of the next site, or ends the calibration. */
 export async function advanceCalibrations(ctx: Context): Promise<void> {
   const running = ctx.db
     .select()

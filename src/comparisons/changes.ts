@@ -5,7 +5,7 @@ import { changePoints } from "../stats/change-points.ts";
 import { minRuns, threshold } from "../stats/power.ts";
 import { type Comparison, compareEvals } from "./compare.ts";
 
-/** Prompts of which the last change is remembered. */
+/** How many prompts are remembered with their last change. */
 const maxRememberedPrompts = 2_000;
 
 /** An evaluation of a prompt: the mean score of its runs. */
@@ -91,7 +91,7 @@ function findNewestChange(points: Point[], isExact: boolean, compare: Compare): 
   return compareLastLevels(points, levelChangesOf(points), compare) ?? latestChange;
 }
 
-/** Compares the runs of some evaluations with those of later ones. */
+/** Compares the runs of some evaluations with the runs of later ones. */
 type Compare = (before: Point[], after: Point[]) => LatestChange | null;
 
 /** Returns a function that compares evaluations by their runs with the agent and model of one run. */
@@ -114,8 +114,8 @@ function lastEvaluationChange(points: Point[], compare: Compare): LatestChange |
 }
 
 /**
- * Compares the evaluations after the last change with the evaluations between the last two changes. `changes`: for each change, the index of the
- * first point after it.
+ * Compares the evaluations after the last change with the evaluations before it, back to the previous change. `changes`: for each change, the index
+ * of the first point after it.
  */
 function compareLastLevels(points: Point[], changes: number[], compare: Compare): LatestChange | null {
   const last = changes.at(-1);

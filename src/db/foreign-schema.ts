@@ -8,8 +8,8 @@ const selectSchema =
   "select type, name, sql from sqlite_schema where not (type = 'table' and name in ('sqlite_stat1', 'sqlite_stat4'))";
 
 /**
- * The tables, indexes, triggers and views of a database, such as `trigger t`, that differ from those that its own migrations create: foreign,
- * changed or missing ones. All migrations of the database must be known.
+ * The tables, indexes, triggers and views of a database, such as `trigger t`, that are not as its own migrations create them: foreign, changed or
+ * missing ones. All migrations of the database must be known.
  */
 export function listForeignSchema(db: Database): string[] {
   const applied = db.query<{ hash: string }, []>("select hash from __drizzle_migrations").all();

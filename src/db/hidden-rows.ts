@@ -4,9 +4,9 @@ import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { type SQL, sql } from "drizzle-orm/sql";
 import { perConnection } from "./per-connection.ts";
 
-// Deleted organizations, prompts and runs are hidden until they are erased or restored. Some two hundred queries would each need a condition
-// for that, and the one that lacks it shows deleted data. So this file adds the condition to every query that Drizzle builds. It probes a
-// table that is almost always empty, which takes some 50 ns per row.
+// Deleted organizations, prompts and runs are hidden until they are erased or restored. Some two hundred queries would each need a condition for
+// that, and a query without it would show deleted data. So this file adds the condition to every query that Drizzle builds. The condition looks into
+// a table that is almost always empty, which takes some 50 ns per row.
 
 /** Tables of organizations that requests, jobs and loops start from. Rows of all other tables are reached through these or through prompts. */
 const orgTables = new Set(["orgs", "members", "api_keys", "trusts", "invitations", "destinations", "providers"]);

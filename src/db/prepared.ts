@@ -29,9 +29,9 @@ type Decoder = { mapFromDriverValue(value: unknown): unknown };
 type Field = { path: string[]; field: Column | { decoder: Decoder } | { sql: { decoder: Decoder } } };
 
 /**
- * A prepared statement, built when it is first used. A service has hundreds, of which most processes use a few, and building them all
- * would take longer than the rest of its start. It returns what Drizzle returns, but is compiled once: Drizzle looks at the types of
- * parameters and fields each time. With Drizzle's own prepared statements, a list of 20 runs takes 120 µs instead of 70.
+ * A prepared statement. It is built when it is first used: a service has hundreds of statements, most processes use a few, and building all of them
+ * would take longer than the rest of the start. It returns what Drizzle returns, but is compiled once, while Drizzle looks at the types of parameters
+ * and fields each time. With Drizzle's own prepared statements, a list of 20 runs takes 120 µs instead of 70.
  */
 export function prepared<T extends Methods>(query: { prepare(): T }): PreparedStatement<T> {
   let compiled: ReturnType<typeof compile> | undefined;
@@ -126,7 +126,7 @@ function readCell({ index, decode }: Cell, values: unknown[]): unknown {
   return decode === null || value === null ? value : decode(value);
 }
 
-/** The function that turns a stored value into that of a field; null: it is used as it is. */
+/** The function that decodes a stored value into the value of a field; null: the stored value is used as it is. */
 function toDecode(field: Field["field"]): Cell["decode"] {
   const decoder = decoderOf(field);
   if (is(decoder, Column) && decoder.mapFromDriverValue === Column.prototype.mapFromDriverValue) return null;

@@ -27,7 +27,7 @@ export const insertStatement = <T extends SQLiteTable>(table: T) =>
 /** A UUIDv7 has 48 bits of time. */
 const maxIdTime = 2 ** 48 - 1;
 
-/** The first ID of a moment: IDs are UUIDv7, so those of all earlier moments are less. */
+/** The first ID of a moment. IDs are UUIDv7, so the IDs of all earlier moments are less. */
 export function firstIdOf(atMs: number): string {
   const time = Math.max(0, Math.min(atMs, maxIdTime)).toString(16).padStart(12, "0");
   // The 7 is the version, the 8 the variant.

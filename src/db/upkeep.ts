@@ -95,7 +95,7 @@ async function deleteOldSessions({ db, config, log, provenTime }: Resources, sto
   let deleted = 0;
   for (let run = runAfter(""); run && !stop.aborted; run = runAfter(run)) {
     if (!runCompletedBefore(db).get({ run, before: beforeMs })) continue;
-    // Events are deleted last: after a crash, the run is found by those that remain.
+    // Events are deleted last. After a crash, the remaining events lead to the run again.
     transaction(db, (tx) => {
       for (const table of [artifacts, sessionPages]) tx.delete(table).where(eq(table.runId, run)).run();
     });
@@ -213,7 +213,7 @@ export function createUpkeep(resources: Resources, featureTasks: ((stop: AbortSi
   const stopping = new AbortController();
   let wasAhead = false;
 
-  /** Logs once when the clock moved too far to delete by it, and keeps what is known about it. */
+  /** Logs once if the clock moved too far to delete by it. Stores what is known about the clock. */
   function checkClock({ provenTime, log }: Resources): void {
     const aheadMs = provenTime.aheadMs();
     if (aheadMs > 0 && !wasAhead)

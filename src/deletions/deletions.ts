@@ -24,7 +24,7 @@ import { addHidingPrompt, moveRun } from "./moves.ts";
 import type { Deletion } from "./schema.ts";
 
 const hourMs = 3600_000;
-/** How long what was deleted can be restored, in milliseconds. */
+/** How long each kind of deletion can be restored, in milliseconds. */
 const restorableMs = { organization: 7 * 24 * hourMs, prompt: 24 * hourMs, run: 24 * hourMs } as const;
 
 type DeletionRow = typeof deletions.$inferSelect;
@@ -232,7 +232,7 @@ function unhideRun(ctx: Context, tx: Tx, { id, subjectId, ofPrompt }: DeletionRo
   tx.delete(prompts).where(eq(prompts.id, hidingPromptId)).run();
 }
 
-/** Erases what was deleted now, rather than when its time to be restored is over. Throws not_found, and conflict if it was restored. */
+/** Erases a deletion now, before its time to be restored is over. Throws not_found, and conflict if it was restored. */
 export async function eraseNow(ctx: Context, org: OrgId, id: string): Promise<Deletion> {
   const deletion = await ctx.commit((tx) => {
     const row = getDeletionRow(tx, org, id);

@@ -8,8 +8,8 @@ type ErasableTable = { name: string; columns: Set<string>; isIndexedByOrg: boole
 const neverErased = new Set(["deletions", "deleted_prompts", "deleted_orgs", "erased_slugs"]);
 
 /**
- * The tables of a database, each before the ones that it refers to: rows are erased in this order. They are read from the schema, so that a new
- * table is erased too. Rows of tables that are not indexed by the organization belong to a run, a report or a delivery.
+ * The tables of a database in the order in which rows are erased: each table comes before the tables that it refers to. They are read from the
+ * schema, so that a new table is erased too. If a table is not indexed by the organization, its rows belong to a run, a report or a delivery.
  */
 export const erasableTables = perConnection(({ $client }: Db): ErasableTable[] => {
   // Tables of migrations have two underscores in their names.

@@ -41,7 +41,7 @@ export async function eraseOldData(ctx: Context, stop: AbortSignal): Promise<voi
   }
 }
 
-/** Erases one small part of what is too old. False: nothing is left. */
+/** Returns a function that erases one small part of the data that is too old. False: nothing is left. */
 function stepOf(ctx: Context, kind: KeptKind, orgId: string, beforeMs: number): () => boolean {
   const { db } = ctx;
   const endId = firstIdOf(beforeMs);

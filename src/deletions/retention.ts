@@ -18,7 +18,7 @@ export function getRetention({ db }: Context, org: OrgId): Retention {
   };
 }
 
-/** Changes how long an organization keeps what it stores. What is older is erased within a minute, and can't be restored. */
+/** Changes how long an organization keeps what it stores. Older data is erased within a minute, and can't be restored. */
 export function setRetention(ctx: Context, org: OrgId, patch: Partial<Retention>): Retention {
   transaction(ctx.db, (tx) => {
     recordAudit(ctx, org, "retention.changed", {}, changesOf(getRetention(ctx, org), patch));

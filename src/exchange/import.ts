@@ -102,7 +102,7 @@ const isScheduled = (row: ImportedRow) => row.frequency !== null && row.status =
 const hasPrompts = (db: Db, org: OrgId) =>
   db.select({ id: prompts.id }).from(prompts).where(eq(prompts.orgId, org)).limit(1).get() !== undefined;
 
-/** The settings in which an organization differs from those of a file. */
+/** The settings that an organization and a file have with different values. */
 function differingSettings(db: Db, org: OrgId, row: ImportedRow): string[] {
   const stored: Record<string, unknown> = db.select().from(orgs).where(eq(orgs.id, org)).get() ?? {};
   return columnsOf("organization")

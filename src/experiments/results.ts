@@ -18,7 +18,7 @@ export type ExperimentRow = typeof experiments.$inferSelect;
 export const ofExperiment = ({ id, orgId }: Pick<ExperimentRow, "id" | "orgId">) =>
   and(eq(experimentRuns.orgId, orgId), eq(experimentRuns.experimentId, id));
 
-/** The number of runs that were requested so far, and of those that have ended. */
+/** The number of requested runs so far, and how many of them have ended. */
 export function progressOf(
   { db }: Context,
   row: Pick<ExperimentRow, "id" | "orgId" | "status">,

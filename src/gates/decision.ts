@@ -29,8 +29,8 @@ type Decision = {
 };
 
 /**
- * The result of a gate. It fails only if the head regressed or is below the minimum score. It passes only if a regression could have been detected.
- * If too many runs failed or there are too few runs, the result is an error.
+ * The result of a gate. It fails only if the head regressed, is below the minimum score, or has new friction that a rule-based agent found. It passes
+ * only if a regression could have been detected. If too many runs failed or there are too few runs, the result is an error.
  */
 export function decide(facts: GateFacts): Decision {
   const { head, comparison, minScore, scope, lost, done } = facts;

@@ -161,7 +161,7 @@ function launchJob(runner: Runner, lease: Lease, onEnd: () => void): void {
   runner.active.set(attemptKey(lease), { lease, abort, done });
 }
 
-/** Requeues orphaned jobs, but never those that this process is running, even if the clock was set. */
+/** Requeues orphaned jobs. Jobs that this process is running are never requeued, even if the clock was set. */
 async function requeueOrphans(runner: Runner, which: "all" | "expired"): Promise<void> {
   const { ctx, pool, active, onAttempt } = runner;
   const orphans = listOrphanedJobs(ctx, pool, which).filter((lease) => !active.has(attemptKey(lease)));
@@ -218,7 +218,7 @@ async function runJob(runner: Runner, lease: Lease, stop: AbortSignal): Promise<
   }
 }
 
-/** Waits `drainMs` for jobs, stops those that are left, and waits for them. */
+/** Waits `drainMs` for jobs, then stops the remaining ones and waits for them. */
 async function drain(jobs: ActiveJob[], drainMs: number): Promise<void> {
   const ended = Promise.allSettled(jobs.map(({ done }) => done));
   if (!(await settlesWithin(ended, drainMs)))

@@ -78,7 +78,7 @@ export function createAddressPolicy(allow: readonly AllowRule[]) {
       if (description) return `${subject} ${description}; ${remedyFor(host, port)}`;
       return isWebPort(port) ? null : closedPortMessage(host, port);
     },
-    /** The loopback port to connect to instead, if the address and port are those of the service itself; null if they are not. */
+    /** The loopback port to connect to instead, if the address and port belong to the service itself; null: they don't. */
     findPublicPort(host: string, address: string, port: number): number | null {
       const parsedAddress = parse(address);
       const ownRule = rules.find(

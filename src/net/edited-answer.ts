@@ -71,7 +71,7 @@ export async function sendEdited(
   return { ...answer, headers, body: method === "HEAD" ? new Uint8Array() : answer.body };
 }
 
-/** Returns null, no answer, if the site failed. Throws all other errors, such as that of a request that our own rules refused or that was aborted. */
+/** Returns null if the site failed to answer. Throws any other error, for example if our own rules refused the request or if it was aborted. */
 function toNoAnswer(error: unknown): null {
   if (error instanceof GuardError && error.kind !== "refused" && error.kind !== "aborted") return null;
   throw error;
@@ -147,7 +147,7 @@ function findNext(searches: Search[], source: Buffer, start: number): Search | n
   return remaining.reduce<Search | null>((first, each) => (first && first.at <= each.at ? first : each), null);
 }
 
-/** `positions`: the positions of the replacements that were found. It takes linear time in the length of the text, whatever it contains. */
+/** `positions`: the positions of the replacements that were found. The time is linear in the length of the text, whatever the text contains. */
 function replaceTexts(edits: CompiledEdits, url: URL, text: string): { text: string; positions: number[] } {
   const source = Buffer.from(text);
   const searches = replacementsOf(edits, url).map(({ find, replacement, position }): Search => {

@@ -33,7 +33,7 @@ export type GuardedRequest = {
 };
 
 export type GuardedResponse = {
-  /** The final URL without fragment, with the caller's host names rather than those of the urlMap. */
+  /** The final URL without fragment. It has the caller's host names, not the host names of the urlMap. */
   url: string;
   /** The URL that was actually requested last; null if urlMap did not change it. */
   mappedUrl: string | null;
@@ -241,7 +241,7 @@ function resolveRedirect(location: string, from: URL): URL {
   return new URL(target, from.href);
 }
 
-/** `leftMs`: what is left of `timeoutMs`. */
+/** `leftMs`: the part of `timeoutMs` that is left. */
 type Timeout = { callerSignal: AbortSignal | undefined; leftMs: number; timeoutMs: number; url: URL };
 
 /** Runs `work` with a signal. The signal aborts with a GuardError when the caller aborts or `leftMs` is over. */

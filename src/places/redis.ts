@@ -146,7 +146,7 @@ function deliver(
   }
 }
 
-/** Those of the keys that exist and are no streams. */
+/** Returns the keys that exist and are no streams. */
 async function findOtherTypes({ reader }: RedisConnections, names: string[]): Promise<string[]> {
   const types = await Promise.all(names.map((name) => reader.type(name).catch(() => "none")));
   return names.filter((_, i) => types[i] !== "stream" && types[i] !== "none");

@@ -68,7 +68,9 @@ export function openWorkerExecutor(
     /** The agents by ID, as the workers have them. */
     agents: Object.fromEntries(Object.entries(agents).map(([id, agent]) => [id, toWorkerAgent(fleet, id, agent)])),
     run: (order: SessionOrder, hooks: SessionHooks) => runOnWorker(fleet, order, hooks),
-    /** How many sessions all workers can run at once. If slots are free only because runs wait for a certain worker, it is more. */
+    /**
+     * How many sessions all workers can run at once. It is more if a slot is free although runs wait, because these runs wait for a certain worker.
+     */
     slots: () => countSlots(fleet),
     /** All workers by name. */
     list: () => listWorkers(fleet),

@@ -87,7 +87,7 @@ function objectionTo({ phrase, why }: Task, part: Part, product: string): DropRe
   return why !== "symptom" && needsPage(phrase, part, product) ? "needs_page" : null;
 }
 
-/** Whether a part shows only commands of another product, such as those that prepare an account at a cloud provider. */
+/** Whether a part shows only commands of another product, such as commands that prepare an account at a cloud provider. */
 function isOfAnotherProduct({ samples }: Part, product: string): boolean {
   const hasOnlyCommands = samples.every(({ language }) => /^(shell|session)$/.test(familyOf(language ?? "") ?? ""));
   const lettersOf = (text: string) => text.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, "");

@@ -140,7 +140,7 @@ const toHelpText = ({ name, command, text }: SourceFile): HelpText[] =>
 
 const kindsOfSites = /docs?|documentation|home|welcome to|official|manual|reference|guide/;
 const openings = /introduction|overview|getting started|v?\d+(?:\.\d+)+/;
-/** Words that say what a site is, not what it is about. */
+/** Words that say what kind of site it is, and not what it is about. */
 const genericWords = new RegExp(anyWordOf(kindsOfSites, openings), "gi");
 
 /** The name of a product: the part of the docs' title that is also in their host, else the first part. Without a title, it comes from the host. */

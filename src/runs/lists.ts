@@ -120,7 +120,7 @@ function select(
         .crossJoin(runs)
         .leftJoin(reports, eq(reports.runId, runs.id))
         .where(joinCondition)
-        // The IDs of requests are in time order, like those of runs.
+        // The IDs of requests are in time order, and so are the IDs of runs.
         .orderBy(order(evalRequests.id), order(runs.id))
     : ctx.db
         .select(columns)

@@ -183,7 +183,7 @@ function changedPrompt(
   return {
     ...prompt,
     workspace: Object.keys(setup).length === 0 ? null : setup,
-    // The prompt's own URLs are those of its provider.
+    // The prompt's own URLs belong to its own provider.
     ...(providerId !== undefined && { targetProviderId: providerId, additionalUrls: null }),
   };
 }

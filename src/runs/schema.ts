@@ -216,7 +216,7 @@ export const idempotencyKeyShape = "^[\\x21-\\x7e]{1,255}$";
 export const IdempotencyKey = (description: string) =>
   Type.String({ ...shape(idempotencyKeyShape, "1 to 255 visible ASCII characters"), description });
 
-/** Statuses of an evaluation, which are those of runs. */
+/** The statuses of an evaluation. They are the same as the statuses of runs. */
 export const evalStatuses = runStatuses;
 export type EvalStatus = (typeof evalStatuses)[number];
 

@@ -73,7 +73,7 @@ export const settleWaiting = statement((db) =>
     .where(and(eq(scheduledEvaluations.promptId, id), isWaiting)),
 );
 
-/** Deletes the evaluations after a time, except the ones that ran. After the clock was set back, they are in the future. */
+/** Deletes the evaluations after a time, except those that ran. After the clock was set back, these evaluations are in the future. */
 export const deleteLaterEvaluations = statement((db) =>
   db
     .delete(scheduledEvaluations)

@@ -5,7 +5,7 @@ import { type Estimate, z95 } from "./estimates.ts";
 /** k of n runs that succeeded. */
 export type Share = { k: number; n: number };
 
-/** Runs of both sides that may be exchanged, such as those of one prompt; each side has at least one. */
+/** Runs of both sides that may be exchanged, such as the runs of one prompt. Each side has at least one. */
 export type ShareStratum = { a: Share; b: Share };
 
 /**

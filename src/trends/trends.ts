@@ -157,7 +157,7 @@ function computeTrends(
     filter.interval === "eval"
       ? withEvaluationPoints(ctx, org, ids[0] as string, allSeries, span)
       : { series: withIntervalPoints(allSeries, matchingFailures, startOf), nextUntil: null };
-  // The first series is the one of the newest day.
+  // The first series belongs to the newest day.
   const [newestSeries, ...others] = seriesWithPoints;
   const comparedChange = newestSeries ? comparedChangeOf(newestChange, context, newestSeries) : null;
   const changes = newestSeries
@@ -242,7 +242,7 @@ function splitIntoSeries(days: ScoreDay[]): DatedSeries[] {
         const [from, until] = [i === 0 ? 0 : startOf(group), startOf(groups[i + 1])];
         return { days: group, includes: (at: number) => at >= from && at < until };
       })
-      // Of two series with the same last run time, the one that began later comes first.
+      // If two series have the same time of the last run, the series that began later comes first.
       .reverse()
       .sort((a, b) => lastOf(b.days) - lastOf(a.days))
       .slice(0, 1 + maxOthers)

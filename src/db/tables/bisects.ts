@@ -73,7 +73,7 @@ export const bisectRuns = sqliteTable(
     build: integer().notNull(),
     /** The step that requested it, from 0. */
     step: integer().notNull(),
-    /** The requested model; a finished run names the one that answered. */
+    /** The requested model. A finished run names the model that answered. */
     model: text(),
   },
   (table) => [

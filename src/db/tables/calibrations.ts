@@ -18,7 +18,7 @@ export type PlantedDefect = {
   /** The page to look at. */
   url: string;
   named: string;
-  /** Positions of the edits that plant it, one of which must have been applied; absent: it is in the files of the site. */
+  /** Positions of the edits that plant it. At least one of them must have been applied. Absent: the defect is in the files of the site. */
   edits?: number[];
 };
 
@@ -64,7 +64,7 @@ export const calibrations = sqliteTable(
     stopReason: text("stop_reason", { enum: calibrationStops }),
     methodology: text(),
     figures: json<CalibrationFigures>("figures"),
-    /** Figures that are significantly worse than those of the one before; null: it has no figures. */
+    /** The figures that are significantly worse than in the previous calibration; null: this calibration has no figures. */
     worse: json<{ figure: "found" | "falseFindings" | "falseAlarms"; before: Count; now: Count }[]>("worse"),
     spentUsd: real("spent_usd"),
     createdAt: timestamp("created_at").notNull(),

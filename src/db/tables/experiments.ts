@@ -106,7 +106,7 @@ export const experimentRuns = sqliteTable(
     arm: text().notNull(),
     /** From 0. */
     block: integer().notNull(),
-    /** The requested model; a finished run names the one that answered. */
+    /** The requested model. A finished run names the model that answered. */
     model: text(),
     /** null: the run has not ended. */
     treatment: json<Treatment>("treatment"),

@@ -13,7 +13,7 @@ export const fieldFriction = sqliteTable(
   {
     id: text().primaryKey(),
     orgId: orgIdColumn(),
-    /** The fingerprints: first its own, then the ones that a run's friction at the same place may have. */
+    /** The first fingerprint is its own. The others are those that a run's friction at the same place may have. */
     fingerprints: json<string[]>("fingerprints").notNull(),
     fingerprint: text().notNull(),
     category: text({ enum: frictionCategories }).notNull(),

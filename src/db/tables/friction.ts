@@ -152,7 +152,7 @@ export const fixes = sqliteTable(
     doneBy: text("done_by").notNull(),
     note: text(),
     createdAt: timestamp("created_at").notNull(),
-    /** The last evaluation that hit it, and the one that was requested to verify the fix. */
+    /** The last evaluation that hit it, and the evaluation that was requested to verify the fix. */
     beforeId: text("before_id").notNull(),
     afterId: text("after_id").notNull(),
   },

@@ -36,7 +36,7 @@ export const gates = sqliteTable(
     /** null: the base is `baseRunIds`, the baseline when the gate was requested. */
     baseRequestId: text("base_request_id"),
     baseRunIds: json<string[]>("base_run_ids"),
-    /** The requested model of its runs; finished runs name the one that answered. */
+    /** The requested model of its runs. A finished run names the model that answered. */
     model: text(),
     /** The second and further prompts of a gate, with the same data as the columns above. */
     others: json<GateTarget[]>("others"),

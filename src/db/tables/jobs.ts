@@ -49,7 +49,7 @@ export const jobs = sqliteTable(
     createdAt: timestamp("created_at").notNull(),
     /** Start of the first attempt. */
     startedAt: timestamp("started_at"),
-    /** Start of the attempt in progress or of the one that ended the job; null: queued, or cancelled while queued. */
+    /** Start of the current attempt or, once the job has ended, of its last attempt; null: queued, or cancelled while queued. */
     attemptStartedAt: timestamp("attempt_started_at"),
     completedAt: timestamp("completed_at"),
     /** Model cost of the attempt that ended the job; null if unknown. */

@@ -140,7 +140,8 @@ export const members = sqliteTable(
 );
 
 /**
- * Who left an organization and is no member of it again, kept by triggers, so that their name can be removed from what they made there.
+ * People who left an organization and have not become members again. Triggers keep the rows, so that the names of these people can be removed from
+ * what they made there.
  */
 export const formerMembers = sqliteTable(
   "former_members",

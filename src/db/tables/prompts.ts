@@ -78,7 +78,7 @@ export const prompts = sqliteTable(
     workspace: json<WorkspaceSetup>("workspace"),
     agent: text(),
     model: text(),
-    /** Several agents, of which `agent` and `model` are the first, or one with options; null: only `agent` and `model`. */
+    /** Several agents, or one with options. `agent` and `model` repeat the first of them. null: only `agent` and `model` count. */
     agents: json<PromptAgent[]>("agents"),
     limits: json<Limits>("limits"),
     reviewBeforePublishing: boolean("review_before_publishing").notNull(),

@@ -80,7 +80,7 @@ export const evalRequests = sqliteTable(
   },
   (table) => [
     unique("eval_requests_of_org").on(table.orgId, table.id),
-    // Both include the prompt, so that SQLite skips the rows before a page, and those of deleted prompts, in the index alone.
+    // Both indexes include the prompt, so that SQLite needs only the index to skip rows before a page and rows of deleted prompts.
     index("eval_requests_newest").on(table.orgId, table.id, table.promptId),
     index("eval_requests_by_status").on(table.orgId, table.status, table.id, table.promptId),
     index("eval_requests_by_prompt_and_status").on(table.orgId, table.promptId, table.status, table.id),
@@ -150,7 +150,7 @@ export const runs = sqliteTable(
   },
   (table) => [
     unique("runs_of_org").on(table.orgId, table.id),
-    // Includes the prompt, so that SQLite skips the rows before a page, and those of deleted prompts, in the index alone.
+    // This index includes the prompt, so that SQLite needs only the index to skip rows before a page and rows of deleted prompts.
     index("runs_newest").on(table.orgId, table.id, table.promptId),
     // The index has the columns that say how a run ended, so that the runs of a prompt are counted without reading them.
     index("runs_by_prompt").on(
