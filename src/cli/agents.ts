@@ -14,7 +14,10 @@ import { explain } from "./trial-diagnosis.ts";
 
 type Env = Record<string, string | undefined>;
 
-/** Adds `agent list`, `agent init`, `agent try`, `agent replay`, and the commands for logins. Each calls `configOf` first, to report invalid settings. */
+/**
+ * Adds `agent list`, `agent init`, `agent try`, `agent replay`, and the commands for logins. Each command first calls `configOf`, so that invalid
+ * settings are reported.
+ */
 export function addAgents(program: Command, configOf: () => Config, agents: Record<string, Agent>, env: Env): void {
   const command = program.command("agent").description("List, add and try coding agents");
   command

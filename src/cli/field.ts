@@ -45,7 +45,7 @@ export function addField(program: Command, configOf: () => Config, useApi: UseAp
     });
 }
 
-/** Throws bad_request if nobody is at the terminal who could read what would be sent. */
+/** Throws bad_request without a person at the terminal, who must be able to read what would be sent. */
 function checkIsPerson(env: Env): void {
   if (env.CI) throw badRequest("--send is not for CI jobs: a person must read what is sent.");
   if (!process.stdin.isTTY || !process.stderr.isTTY)

@@ -37,7 +37,7 @@ export function streamResponse(ctx: Context, org: OrgId, messages: (signal: Abor
   return new Response(body, { headers });
 }
 
-/** Calls `onEnd` once. Calls `onError` if the messages fail: the response has started, so nobody else learns of the failure. */
+/** Calls `onEnd` once. If the messages fail, it also calls `onError`, because nobody else learns of a failure after the response has started. */
 function toStream(
   messages: (signal: AbortSignal) => AsyncIterable<Message>,
   onEnd: () => void,

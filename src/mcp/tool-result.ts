@@ -1,6 +1,6 @@
 /**
- * Serializes the results of tools. To serialize a large result takes longer than most tools need, so this file does it, and only once for a value
- * that is returned many times. The SDKs serialize a placeholder, which `fillPlaceholder` replaces.
+ * Results of tools. Serializing a large result takes longer than most tools. So it is done here, and only once for a value that is returned many
+ * times. The SDKs serialize a placeholder, which `fillPlaceholder` replaces.
  */
 
 /** The result of a tool. Serializing it also adds its JSON as text, for clients that don't read structured content. */

@@ -249,7 +249,7 @@ const Rows = ({ caption, rows }: { caption: string; rows: FieldRow[] }) => (
   </ScrollArea>
 );
 
-/** A type. A type with a schema is a link to that schema. */
+/** A type. If the type has a named schema, it is a link to that schema. */
 function Type({ schema }: { schema: Schema }) {
   if (schema.$ref) {
     const name = nameOf(schema.$ref);
