@@ -191,7 +191,7 @@ async function* readLines(reader: ReadableStreamDefaultReader<Uint8Array>): Asyn
   }
 }
 
-/** Checks an event from another process. Returns null for an invalid one. */
+/** Checks an event from another process. Returns null for an invalid event. */
 export function toAgentEvent(value: Partial<Record<string, unknown>>): AgentEvent | null {
   if (!isAnswer(value) || value.type === "failure") return null;
   return value.type === "milestone" ? readMilestone(value) : value;

@@ -2,9 +2,9 @@ import { decodeEntities } from "./entities.ts";
 import { isLanguageName } from "./languages.ts";
 
 /**
- * A `<pre>` of a page, or a `<code>` whose style keeps its lines: its text as a reader would copy it, and the language named by its own or its wrapper's
- * attributes. `isWrong`: its class marks the code as intentionally wrong. `isPlain`: nothing marks it as code, as in a
- * synopsis.
+ * A code block of a page: a `<pre>`, or a `<code>` whose style keeps its lines. `code`: its text as a reader would copy it. `language`: the language
+ * that its attributes or its wrapper's attributes name. `isWrong`: its class marks the code as intentionally wrong. `isPlain`: nothing marks it as
+ * code, as in a synopsis.
  */
 export type CodeBlock = { language: string | null; code: string; isWrong?: true; isPlain?: true };
 

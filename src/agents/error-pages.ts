@@ -35,8 +35,8 @@ export function isErrorPage({ title, markdown, headings, samples }: PageContent)
 }
 
 /**
- * The problem of an error page with a success status. Some hosts send a helpful one on purpose, because agents don't read the text of a 404. Such a
- * page suggests other pages, and asks not to be listed.
+ * The problem of an error page with a success status. Some hosts send such a page on purpose to help agents, which don't read the text of a 404. It
+ * suggests other pages, and asks not to be listed.
  */
 export const problemOfErrorPage = ({ isUnlisted, markdown }: PageContent): "missing" | "soft_404" =>
   isUnlisted && markdown.includes("](") ? "missing" : "soft_404";

@@ -45,7 +45,7 @@ export function findFences(markdown: string): Fence[] {
   return fences;
 }
 
-/** The line of a fence with a language, and the one that closes it. */
+/** The opening line of a fence with a language, and the line that closes a fence. */
 const labelledFence = /^\s*(?:`{3,20}|~{3,20})\s*[\w{][^`~]*$/;
 const bareFence = /^\s*(?:`{3,20}|~{3,20})\s*$/;
 /** Languages in which a fence is text like any other. */

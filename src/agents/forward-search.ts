@@ -1,4 +1,7 @@
-/** Finds parts of a text from positions that only grow, each part with one pass over `text`. Returns -1 if there is none. */
+/**
+ * Finds parts of a text. The positions from which a part is searched may only grow, so each part takes one pass over `text`. Returns -1 if there is
+ * none.
+ */
 export function createForwardSearch(text: string): (part: string, from: number) => number {
   const positions = new Map<string, number>();
   return (part, from) => {

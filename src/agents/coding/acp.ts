@@ -225,7 +225,7 @@ function grantPermission(params: Fields) {
   return { outcome: { outcome: "selected", optionId: option.optionId } };
 }
 
-/** Messages over stdio; invalid ones are skipped and reported. */
+/** Messages over stdio. Invalid messages are skipped and reported. */
 function openMessageStreams(agentProcess: SandboxProcess, reporter: SessionReporter) {
   const { output } = reporter;
   const end = Promise.withResolvers<void>();

@@ -38,7 +38,10 @@ export function findUnsupportedOption(
   return null;
 }
 
-/** A preset with the options of a task. Throws an AgentFailure if its agent lacks one: it may have changed since the prompt was saved. */
+/**
+ * A preset with the options of a task. Throws an AgentFailure if its agent lacks an option, because the agent may have changed since the prompt was
+ * saved.
+ */
 export function applyOptions(preset: Preset, options: AgentOptions = {}): Preset {
   const unsupported = findUnsupportedOption(supportedOptions(preset), options);
   if (unsupported)

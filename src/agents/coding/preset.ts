@@ -44,8 +44,8 @@ export type Preset = {
 };
 
 /**
- * Values for templates: `gateway` (URL without a trailing slash), `token`, `model`, `provider`, `home`, `prompt` (the task), `promptFile` (a
- * file with it), and those of the provider.
+ * Values for templates: `gateway` (URL without a trailing slash), `token`, `model`, `provider`, `home`, `prompt` (the task), `promptFile` (a file
+ * with the task), and the values of the provider.
  */
 export type TemplateValues = Record<string, string>;
 

@@ -24,7 +24,7 @@ export type SessionReporter = {
   openCalls: Set<string>;
   /** Resolves when the agent reports its next call. */
   nextCall: PromiseWithResolvers<void>;
-  /** Tools that were called through another one, by the ID of the call. */
+  /** Tools that were called through another tool, by the ID of the call. */
   indirectTools: Map<string, string>;
   unreadable: { lines: number; first: string } | null;
   printed: Printed;

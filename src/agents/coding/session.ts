@@ -51,9 +51,9 @@ const systemPath = "/usr/local/bin:/usr/bin:/bin";
 const loginInSandbox = "/opt/agent/login";
 
 /**
- * Prepares the home of the agent as the agent's own user, then becomes the agent. Arguments: the file that stdin is written to, the file of the login
- * and `copy` or `link`, each file of the preset followed by its text, `--`, and the command. An empty name means that there is no such file. A link
- * keeps the login out of the workspace, which other sandboxes see.
+ * Prepares the home of the agent as the agent's own user, then becomes the agent. Its arguments come in this order: the file that stdin is written
+ * to; the file of the login, and `copy` or `link`; each file of the preset, followed by its text; `--`; and the command. An empty name means that
+ * there is no such file. A link keeps the login out of the workspace, which other sandboxes see.
  */
 const launchScript = `
 make_folder() { [ -d "$HOME/$1" ] || mkdir -p "$HOME/$1"; }

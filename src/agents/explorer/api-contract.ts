@@ -50,7 +50,7 @@ const lastSegment = (url: URL): string =>
 /** `filter` of `filter[name]`. */
 const withoutIndex = (name: unknown): string => String(name).replace(/\[.*$/s, "");
 
-/** The decoded path of a URL; one with an invalid percent sign stays as it is. */
+/** The decoded path of a URL. A path with an invalid percent sign stays as it is. */
 function pathOf({ pathname }: URL): string {
   try {
     return decodeURI(pathname);

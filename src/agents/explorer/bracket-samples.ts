@@ -87,7 +87,7 @@ const goBlockInParameters = new RegExp(
 const pythonOperator = /^(?:and|as|async|await|else|for|from|if|in|is|lambda|not|or|yield)$/;
 
 /**
- * Finds a missing comma in Python: within brackets, a line ends with a value, and the next one begins with a name. `text`: the code with its strings
+ * Finds a missing comma in Python: within brackets, a line ends with a value, and the next line begins with a name. `text`: the code with its strings
  * and comments blanked.
  */
 function findMissingComma(code: string, text: string): SyntaxProblem | null {
@@ -196,7 +196,7 @@ export const hasNoSyntaxError = (language: GrammarName, code: string): boolean =
 const otherAlternatives = /^[ \t]*#[ \t]*el(?:se|if)[\s\S]*?(?=^[ \t]*#[ \t]*endif)/gm;
 const directive = /^[ \t]*#(?:.*\\\n)*.*/gm;
 
-/** Code of C without directives, which need not be balanced, and with one alternative of each condition. */
+/** Code of C with one alternative of each condition and without directives, whose brackets need not match. */
 const withoutDirectives = (text: string) => text.replace(otherAlternatives, blank).replace(directive, blank);
 
 /** A sample with its strings and comments blanked, and whether the parser found an error in it. */

@@ -49,7 +49,7 @@ function placeholdersOf(sample: CodeSample): { name: string; text: string }[] {
   }));
 }
 
-/** A sample without a placeholder and without the name whose value it is, because `region=YOUR_REGION` and `--region <region>` explain nothing. */
+/** A sample without a placeholder and without the name before it, because `region=YOUR_REGION` and `--region <region>` explain nothing. */
 const restOf = (code: string, placeholder: string): string =>
   code.replace(new RegExp(`(?:[\\w-]+=|(?<!\\S)--?[\\w-]+ )?["']?${RegExp.escape(placeholder)}`, "g"), "");
 

@@ -29,8 +29,8 @@ export type PageLink = { url: string; text: string; context?: string; heading?: 
 
 export type Frontier = ReturnType<typeof createFrontier>;
 
-// The numbers below were tuned on the goals about real docs in test/truth/goals/tuning.json. `bun run truth --goals` measures how often the
-// explorer finds the page that answers a goal, with those goals and with the ones in sealed.json, on which nothing was tuned.
+// The numbers below were tuned on the goals about real docs in test/truth/goals/tuning.json. `bun run truth --goals` measures how often the explorer
+// finds the page that answers a goal. It measures these goals and the goals in sealed.json, on which nothing was tuned.
 
 /** Weight of a word of the goal by where it occurs, 1 being the link text. */
 const wordWeight = { text: 1, path: 0.8, context: 0.4, heading: 0.2 };
@@ -219,7 +219,7 @@ const countMatches = (forms: string[], termForms: TermForms): number =>
 const focusOf = (forms: string[], termForms: TermForms): number =>
   minFocus + (1 - minFocus) * (countMatches(forms, termForms) / Math.max(1, forms.length));
 
-/** Removes and returns the entry with the highest score; among equals, the one that was found first. */
+/** Removes and returns the entry with the highest score. Among equal scores, it is the entry that was found first. */
 function takeBest(state: State, terms: Term[], rarity: (term: Term) => number): Candidate | null {
   const { waiting, closed } = state;
   const weights = weighTerms(state, terms, rarity);

@@ -105,7 +105,7 @@ const isSession = (code: string): boolean => /^\s*(?:[\w.-]+@[\w.-]\S* ?)?[$❯]
 /** `npm install --save-dev acme`: a command with an option. */
 const commandWithOption = /^(?:sudo )?[a-z][\w./-]*(?:\s+[^\s=:(){};]\S*)*\s+--?[a-z][\w-]*(?:[ =]|$)/;
 
-/** A script, or nothing but commands with options: neither a synopsis nor a sentence. */
+/** Whether a text is a script, or only commands with options. A synopsis or a sentence is neither. */
 function isCommands(code: string): boolean {
   const lines = code
     .replace(/\\\n/g, " ")

@@ -22,7 +22,7 @@ export type Section = {
   kind: SectionKind;
 };
 
-/** Maximum length of a section in characters; longer ones are split at blank lines. */
+/** Maximum length of a section in characters. Longer sections are split at blank lines. */
 const maxSectionChars = 3000;
 /** A sample this many lines below a part of a section still belongs to it. */
 const sampleLines = 20;

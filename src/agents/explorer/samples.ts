@@ -123,7 +123,7 @@ async function parseAs(family: LanguageFamily | undefined, code: string): Promis
   // The angle brackets of C and C++ are no placeholders, and the dots of a fragment of GraphQL leave out nothing.
   const withoutMarks = source.replace(/^[ \t]*#[ \t]*include\b.*$|\btemplate\s*<[^>]*>|\.{3}(?=\s+on\b)/gm, "");
   if (isNotMeantAsCode(withoutMarks) || (family !== "yaml" && removedLine.test(source))) return null;
-  // Without its prompts, the sample has other lines.
+  // A sample without its prompts has other line numbers.
   return input === code ? withOpenQuote(result, code) : { ...result, line: 1 };
 }
 

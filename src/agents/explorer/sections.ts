@@ -36,7 +36,7 @@ export type Match = {
   ownSimilarity: number;
   /** What sections are ordered by: merit, the words that docs often use for such a goal, and how near its page is in meaning. */
   rank: number;
-  /** The same shares by weights that ignore how rare a word is, for the score. */
+  /** The same shares, for the score. Their weights ignore how rare a word is. */
   withoutRarity: { share: number; headingShare: number };
   terms: Term[];
   /** Terms in its title and headings. */

@@ -66,7 +66,7 @@ export function toFormWeights({ formsByTerm, pagesByForm }: WideIndex, pageCount
   };
 }
 
-/** How much a section has of the goal in any words, 0 to about 1: of each term the best form, and a little of further ones. */
+/** How much a section has of the goal in any words, 0 to about 1. The best form of each term counts, and further forms count a little. */
 export function wideStrengthOf(strengths: WideStrengths, weights: FormWeights): number {
   let sum = 0;
   for (const [term, forms] of weights.forms.entries()) {

@@ -268,7 +268,7 @@ function toUsage(counts: Partial<Record<keyof Usage, unknown>>): Usage | null {
   return Object.values(usage).every(Number.isFinite) ? usage : null;
 }
 
-/** A missing count is 0; an invalid one is NaN. */
+/** A missing count is 0. An invalid count is NaN. */
 function toCount(value: unknown): number {
   if (value == null) return 0;
   return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : Number.NaN;
