@@ -26,8 +26,8 @@ export type Difference = {
 const maxItems = 600;
 
 /**
- * Aligns the first items of two lists, like a diff: pairs of the indexes of similar items, in order, with the largest sum of similarities (0 to 1
- * each). null: the other item of the pair has no counterpart.
+ * Aligns the first items of two lists, like a diff. Returns pairs of the indexes of similar items, in order. Their sum of similarities (0 to 1 each)
+ * is the largest possible. null: the other item of the pair has no counterpart.
  */
 function align<T>(allOfA: T[], allOfB: T[], similarity: (a: T, b: T) => number): [number | null, number | null][] {
   const [a, b] = [allOfA.slice(0, maxItems), allOfB.slice(0, maxItems)];

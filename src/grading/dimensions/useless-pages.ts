@@ -40,7 +40,10 @@ const words = (text: string): string[] => text.match(/[\p{L}\p{N}_@$/-][\p{L}\p{
 
 const inputText = (value: unknown): string => JSON.stringify(value).replaceAll("\\n", " ");
 
-/** Words that a reader may copy from a page: all words in code, and elsewhere only paths, options and identifiers, such as `/v1/notes` and `key_id`. */
+/**
+ * Words that a reader may copy from a page. In code, these are all words. Elsewhere, they are only paths, options and identifiers, such as
+ * `/v1/notes` and `key_id`.
+ */
 function namesIn(text: string): string[] {
   const code = [...text.matchAll(/```([\s\S]*?)```|`([^`\n]+)`/g)].map(([, block, span]) => block ?? span ?? "");
   const identifiers = words(text).filter((word) => /[_@$/\d]|.[.:-]./.test(word));

@@ -15,9 +15,8 @@ const maxReports = 100;
 type Proof = { failure: Failure; page: SessionEvent | null; quote: string };
 
 /**
- * The findings of the rules plus those that the agent reported, as far as events prove them: there must be an earlier
- * failure that contains the words or the URL in the report. The agent's words are added to what rules found about that
- * failure; it doesn't decide the severity.
+ * The findings of the rules, and the findings that the agent reported and that events prove. An earlier failure must contain the words or the URL in
+ * the report. The agent's words are added to what rules found about that failure. The agent doesn't decide the severity.
  */
 export function withReportedFriction(findings: Finding[], facts: Facts, session: SessionEvent[]): Finding[] {
   const all = [...findings];
