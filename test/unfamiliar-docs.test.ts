@@ -74,6 +74,21 @@ const fences = (markdown: string) =>
     code,
   ]);
 
+test("lines that a highlighter shows as removed are no code of a sample", () => {
+  const code = ["open(", '  "tide", // [!code --]', '  "high" // [!code ++]', ");", "// [!code --:2]", "close(;"];
+  expect(fences(`\`\`\`js\n${code.join("\n")}\n\`\`\`\n`)).toEqual([
+    [1, true, 'open(\n\n  "high" // [!code ++]\n);\n\n'],
+  ]);
+});
+
+test("a text of nothing but dots leaves out members of JSON", async () => {
+  const isBroken = async (code: string) =>
+    (await parseSample({ language: "json", code, line: 1, isClosed: true }))?.broken === true;
+  expect(await isBroken('{"gates": [{"..."}]}')).toBe(false);
+  expect(await isBroken('{"gates": [{"id": 1, "…"}], "next": 2}')).toBe(false);
+  expect(await isBroken('{"name": "...", "gates": [{"id"}]}')).toBe(true);
+});
+
 test("a code fence ends where another one with a language begins", () => {
   expect(fences("```sh\ngate open\n\nThen:\n\n```js\nopen();\n```\n\nText.\n")).toEqual([
     [1, false, "gate open\n\nThen:\n"],
@@ -613,6 +628,25 @@ test("line numbers in a table are no part of the code beside them", () => {
 test("UTF-16 that nothing declares is garbled", async () => {
   const body = new Uint8Array(Buffer.from(`<h1>Open a gate</h1><p>${prose}</p>`, "utf16le"));
   expect((await checksOf({ "/": { body } }, "charset-matches")).length).toBe(1);
+});
+
+test("placeholders in the description of a command are not for readers to fill in", async () => {
+  const count = async (code: string) => {
+    const body = `# Open a gate\n\n${prose}\n\n\`\`\`sh\n${code}\n\`\`\`\n`;
+    return (await checksOf({ "/": { body, type: "text/markdown" } }, "placeholder-explained")).length;
+  };
+  for (const text of [
+    "gate open <harbor> [<berth>...] [flags]",
+    "Usage: gate open <harbor>",
+    "gate open --help\n  -b, --berth <BERTH>  Where the ship is",
+  ])
+    expect([text, await count(text)]).toEqual([text, 0]);
+  for (const text of [
+    "gate open <harbor>",
+    "gate open \\\n  --berth <berth>  \\\n  --hold",
+    "[ -f a ] && gate open <harbor>",
+  ])
+    expect([text, await count(text)]).toEqual([text, 1]);
 });
 
 test("what a placeholder is the value of doesn't explain it", async () => {

@@ -27,7 +27,7 @@ export function findFences(markdown: string): Fence[] {
     if (!opening) continue;
     const { end, isClosed } = findEnd(lines, index + 1, opening);
     const prefix = prefixInBlock(opening);
-    const code = lines.slice(index + 1, end).map((line) => line.replace(prefix, ""));
+    const code = withoutRemovedLines(lines.slice(index + 1, end).map((line) => line.replace(prefix, "")));
     const isWrong = wrongMark.test(opening.info);
     fences.push({
       sample: {
@@ -43,6 +43,19 @@ export function findFences(markdown: string): Fence[] {
     index = isClosed ? end : end - 1;
   }
   return fences;
+}
+
+/** A comment that marks a line, or so many lines from it on, as removed: `// [!code --]`. */
+const removedMark = /\[!code --(?::(\d{1,4}))?\]/;
+
+/** Code whose removed lines, which highlighters show beside the new ones, are blank. */
+function withoutRemovedLines(code: string[]): string[] {
+  let removed = 0;
+  return code.map((line) => {
+    const mark = removedMark.exec(line);
+    if (mark) removed = Number(mark[1] ?? 1);
+    return removed-- > 0 ? "" : line;
+  });
 }
 
 /** The opening line of a fence with a language, and the line that closes a fence. */

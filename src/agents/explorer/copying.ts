@@ -35,11 +35,23 @@ const afterRequest = /\b(?:YOUR|INSERT)[_-]([A-Z][A-Z_-]{2,40})\b/g;
 /** `REGION_CODE_HERE`. */
 const beforeHere = /\b(?!YOUR|INSERT)([A-Z][A-Z_-]{2,40})[_-]HERE\b/g;
 
+/** Lines that describe a command instead of being one: its usage, optional parts in brackets, and an option with what it does. */
+const descriptionLines = [
+  /^\s*usage:/i,
+  /(?:^|\s)\[[^\s[\]][^[\]]*\](?:\.{3})?(?:\s|$)/,
+  /^\s*--?[a-z].*\S {2,}[^\s\\#|&]/i,
+];
+const withoutDescriptions = (code: string): string =>
+  code
+    .split("\n")
+    .filter((line) => !descriptionLines.some((form) => form.test(line)))
+    .join("\n");
+
 /** The placeholders of a sample. `name`: the words between the marks. */
 function placeholdersOf(sample: CodeSample): { name: string; text: string }[] {
   // Readers don't fill in what a program printed.
   const code = commandsOf(sample.code) ?? sample.code;
-  const marked = commandLabel.test(languageOf(sample)) ? [...code.matchAll(inCommand)] : [];
+  const marked = commandLabel.test(languageOf(sample)) ? [...withoutDescriptions(code).matchAll(inCommand)] : [];
   const inUrls = [...code.matchAll(urlOfSample)].flatMap(([url]) => [...url.matchAll(inUrl)]);
   const quoted = [...code.matchAll(inQuotes)].filter(([, , tag]) => tag === undefined || !code.includes(`</${tag}`));
   const asked = [...code.matchAll(afterRequest), ...code.matchAll(beforeHere)];

@@ -10,6 +10,9 @@ const looseSyntax = [
   /<|\$\{|\|/,
 ];
 
+/** A text of nothing but an ellipsis, in place of members of an object or an array: `{"..."}`. */
+const leftOutMembers = /([{[,]\s*)"(?:\.{3}|…)"(?=\s*[}\],])/g;
+
 /**
  * The result for a sample of JSON, which may be a part of an object, or have one value per line. Null if the sample may not be meant as strict JSON.
  */
@@ -19,7 +22,7 @@ export function parseJsonSample(code: string): ParseResult {
   const value = code.trim().replace(/,$/, "");
   if ([`{${value}}`, `[${value}]`].some((framed) => jsonProblem(framed) === null)) return { broken: false };
   if (value.split(/\n(?=\S)/).every((line) => jsonProblem(line) === null)) return { broken: false };
-  const withoutStrings = value.replace(/"(?:[^"\\\n]|\\.)*"/g, '""');
+  const withoutStrings = value.replace(leftOutMembers, "$1...").replace(/"(?:[^"\\\n]|\\.)*"/g, '""');
   const isLoose = looseSyntax.some((syntax) => syntax.test(withoutStrings));
   if (isLoose || /compilerOptions|tsconfig|jsconfig/.test(code)) return null;
   return { broken: true, ...jsonErrorIn(code, problem) };
