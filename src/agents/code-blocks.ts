@@ -57,6 +57,9 @@ export function onCodeBlocks(rewriter: HTMLRewriter, blocks: CodeBlock[]): void 
     });
 }
 
+/** Classes of line numbers, such as `ln`, `lineno` and `line-number`, and of links to a line. */
+const besideCode = /(?:^|[\s_-])(?:ln(?:-n)?|line[-_]?(?:n[or]s?|num|number)|anchor)(?=\s|$)/i;
+
 /** What each element says about code, by selector. Selectors never refer to a parent, because nested elements would take quadratic time. */
 const elementHandlers: Record<string, (state: State, element: Element) => void> = {
   "div[class], figure[class], div[data-language], figure[data-language]": ({ wrappers }, element) => {
@@ -90,8 +93,8 @@ const elementHandlers: Record<string, (state: State, element: Element) => void> 
   ".conum": ({ open }) => {
     if (open) open.hasCallouts = true;
   },
-  "button, .lineno, .linenos, .line-number, .linenumber, .hljs-ln-n, a.anchor": (state, element) => {
-    if (!state.open || element.tagName === "td") return;
+  "button, a[class], i[class], span[class]": (state, element) => {
+    if (!state.open || (element.tagName !== "button" && !besideCode.test(element.getAttribute("class") ?? ""))) return;
     onContent(
       element,
       () => state.silentDepth++,
@@ -124,6 +127,8 @@ function languageOf(element: Element, kind: "block" | "wrapper"): string | null 
   if (languageInClass !== undefined && !noLanguage.test(languageInClass)) return languageInClass;
   const words = [
     /-lang(?:uage)?-([\w+#]+)/.exec(classes)?.[1] ?? "",
+    // `highlight hl-js`.
+    ...(/(?:^|\s)highlight(?:\s|$)/.test(classes) ? (classes.match(/(?<=-)[\w+#]+(?=\s|$)/g) ?? []) : []),
     ...(kind === "block" ? classes.split(/\s+/) : []),
   ];
   return words.find(isLanguageName) ?? null;
