@@ -74,6 +74,40 @@ const fences = (markdown: string) =>
     code,
   ]);
 
+const samplesOf = (html: string) =>
+  readPage("http://docs.test/", "text/html", `<h1>Gates</h1><p>${prose}</p>${html}`).samples.map(
+    ({ language, code }) => [language, code],
+  );
+
+test("line numbers in elements of their own are no code, however their builder calls them", () => {
+  const withNumbers = (name: string) =>
+    samplesOf(
+      `<pre><code class="language-js"><span class="row"><span class="${name}"> 1</span><span class="tok">open(1);\n</span></span><span class="row"><span class="${name}"> 2</span><span class="tok">close();\n</span></span></code></pre>`,
+    );
+  for (const name of ["ln", "lineno", "code-line-number", "x line_nr"])
+    expect([name, ...withNumbers(name)]).toEqual([name, ["js", "open(1);\nclose();"]]);
+  expect(withNumbers("line")).toEqual([["js", " 1open(1);\n 2close();"]]);
+});
+
+test("any class of highlighted code may end with its language", () => {
+  const block = (classes: string) => samplesOf(`<div class="${classes}"><pre>open(1);</pre></div>`)[0]?.[0];
+  expect([block("highlight hl-js"), block("col-js"), block("highlight hl-wide")]).toEqual(["js", null, null]);
+});
+
+test("the content of a declared shadow tree is read, and that of other templates isn't", () => {
+  const page = readPage(
+    "http://docs.test/",
+    "text/html",
+    `<gate-page><template shadowrootmode="open"><h2>Open a gate</h2><template><p>Row</p></template><p>${prose}<a href="/tides">Tides</a></p><pre>gate open</pre></template></gate-page><template><p>Card</p></template>`,
+  );
+  expect(page.headings.map(({ text }) => text)).toEqual(["Open a gate"]);
+  expect([page.links.map(({ text }) => text), page.samples.map(({ code }) => code)]).toEqual([
+    ["Tides"],
+    ["gate open"],
+  ]);
+  expect([page.markdown.includes("opens when the tide"), /Row|Card/.test(page.markdown)]).toEqual([true, false]);
+});
+
 test("lines that a highlighter shows as removed are no code of a sample", () => {
   const code = ["open(", '  "tide", // [!code --]', '  "high" // [!code ++]', ");", "// [!code --:2]", "close(;"];
   expect(fences(`\`\`\`js\n${code.join("\n")}\n\`\`\`\n`)).toEqual([

@@ -50,6 +50,17 @@ export const expandEmptyTags = (xhtml: string): string =>
     emptyTag.test(name) ? tag : `<${name}${attributes}></${name}>`,
   );
 
+/** HTML with the roots of declared shadow trees as elements, which readers see like any others. */
+export function showShadowTrees(html: string): string {
+  if (!/<template\s[^<>]*\bshadowrootmode\b/i.test(html)) return html;
+  const open: boolean[] = [];
+  return html.replace(/<(\/?)template(?=[\s>])([^<>]*)>/gi, (tag, slash: string, attributes: string) => {
+    if (slash === "") open.push(/\sshadowrootmode\b/i.test(attributes));
+    const isShown = slash === "" ? open.at(-1) : open.pop();
+    return isShown ? `<${slash}div${attributes}>` : tag;
+  });
+}
+
 /** At least one number, and otherwise only space and tags. `tableTags`: names of the tags that end the cell. */
 function numbersUpTo(tableTags: string): string {
   const otherTag = String.raw`<(?!\/?(?:${tableTags})\b)[^<>]*>`;

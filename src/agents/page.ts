@@ -2,7 +2,7 @@ import { type CodeBlock, withoutCallouts } from "./code-blocks.ts";
 import { isErrorPage, problemOfErrorPage } from "./error-pages.ts";
 import { codeLines, type Fence, findFences, swallowsFence } from "./fences.ts";
 import { toMarkdown } from "./html-markdown.ts";
-import { breakCodeLines, closeHead, expandEmptyTags } from "./html-source.ts";
+import { breakCodeLines, closeHead, expandEmptyTags, showShadowTrees } from "./html-source.ts";
 import { markdownLinks, plainText } from "./markdown-links.ts";
 import { type DocLink, readMarkup } from "./markup.ts";
 import { findProblem, isPictured, isStub, isThin, type PageProblem } from "./page-problem.ts";
@@ -84,7 +84,7 @@ export function readPage(url: string, contentType: string | null, text: string):
   const clean = text.replaceAll("\r\n", "\n").replaceAll("\0", "");
   if (!isHtmlText(contentType, clean)) return readMarkdown(url, clean);
   const html = limitTags(clean.slice(0, maxHtmlChars));
-  const complete = closeHead(/xhtml/i.test(contentType ?? "") ? expandEmptyTags(html) : html);
+  const complete = showShadowTrees(closeHead(/xhtml/i.test(contentType ?? "") ? expandEmptyTags(html) : html));
   return readHtml(url, breakCodeLines(complete), html);
 }
 
