@@ -134,4 +134,16 @@ export const laterCases: Case[] = [
     finds: [],
   }),
   docs("the first line of a block in Ruby", { guide: fence("ruby", "Hollow.configure do |config|"), finds: [] }),
+  ...["json", "python", "sh"].map((language) =>
+    breaks(
+      `a merge conflict in ${language}`,
+      language,
+      'run("a")\n<<<<<<< HEAD\nrun("b")\n=======\nrun("c")\n>>>>>>> theirs\nrun("d")',
+    ),
+  ),
+  docs("a merge conflict that the page explains", {
+    guide: `Git marks a conflict in the file:\n\n${fence("json", '{\n<<<<<<< HEAD\n  "a": 1\n=======\n  "a": 2\n>>>>>>> theirs\n}')}`,
+    finds: [],
+  }),
+  parses("a part of a merge conflict, and a line of equal signs", "python", 'print("a")\n=======\nprint("b")'),
 ];

@@ -6,14 +6,15 @@ import {
   bracketLanguages,
   checkBrackets,
   hasNoSyntaxError,
-  lineOfMissing,
   type ParseResult,
   withOpenQuote,
   withoutPrompts,
 } from "./bracket-samples.ts";
+import { findConflict } from "./conflicts.ts";
 import { dataFormatOf, inferLanguage, isOtherText, isValidSomewhere, maxSampleChars } from "./inferred-languages.ts";
 import { parseJsonSample } from "./json-samples.ts";
 import { headingAbove, synopsisHeading } from "./page-sections.ts";
+import { parseScript, validResult } from "./script-samples.ts";
 import { cut, type ReadPage, type Session, type Steps, toCheck, useTool } from "./session.ts";
 import { commandsOf, parseCommands, parseTerminalSession } from "./shell-samples.ts";
 import { checkTokens, countKeywords, keywordLanguages, tokenizedLanguages } from "./token-samples.ts";
@@ -23,8 +24,6 @@ import { parseYaml } from "./yaml-samples.ts";
 
 /** More deeply nested samples are not parsed. */
 const maxDepth = 200;
-/** Maximum number of parts of a sample to try separately. */
-const maxPieces = 40;
 /** Maximum number of broken samples to report, over all pages. */
 const maxBroken = 50;
 
@@ -140,126 +139,6 @@ function parseFamily(family: LanguageFamily, code: string): ParseResult | Promis
   return parseCommands(code);
 }
 
-const validResult: ParseResult = { broken: false };
-
-/**
- * Forms of a snippet in docs: a module, statements of a function, an expression, members of an object, class, array or
- * type, cases of a switch, declarations without code, or a pattern such as `{ a, ...rest }` of parameters.
- */
-const wrappers: [string, string][] = [
-  ["", ""],
-  ["async function* f() {\n", "\n}"],
-  ["(\n", "\n)"],
-  ["({\n", "\n})"],
-  ["class C {\n", "\n}"],
-  ["[\n", "\n]"],
-  ["type T = ", ""],
-  ["switch (0) {\n", "\n}"],
-  ["declare namespace N {\n", "\n}"],
-  ["(\n", "\n= {})"],
-];
-
-function parseScript(code: string): ParseResult {
-  const fullResult = readScript(code);
-  if (!fullResult?.broken) return fullResult;
-  // Statements followed by their output, or alternatives: each part is valid on its own.
-  const parts = code.split(/\n[ \t]*\n|\n(?=\{)|^[ \t]*\/\/.*$/m).filter((part) => part.trim() !== "");
-  const lines = code.split("\n").filter((line) => line.trim() !== "");
-  const isValidInPieces = [parts, lines].some(
-    (pieces) => pieces.length > 1 && pieces.length <= maxPieces && pieces.every((part) => !readScript(part)?.broken),
-  );
-  if (isValidInPieces) return null;
-  const [statements = "", ...outputs] = code.split(outputMark);
-  if (outputs.length > 0 && !readScript(statements)?.broken) return null;
-  // A single line may be a signature rather than code.
-  const isOther = [...signatures, ...unparsableScripts].some((form) => form.test(code));
-  if (lines.length < 2 || isOther) return null;
-  return isInsteadOfCode(code, fullResult.line) ? null : fullResult;
-}
-
-/** The start of output after the statements: `=> [`, `// => {`. */
-const outputMark = /^[ \t]*(?:\/\/)?[ \t]*(?:=+>|-+>|→)/m;
-
-/** Text that docs write in scripts, but that no parser reads. */
-const unparsableScripts = [
-  // A comment in place of code.
-  /[=(,:]\s*\/\*.*\*\/\s*;?$/m,
-  // `icon=<Icon />`: JSX that Bun can't parse.
-  /\w=</,
-  // `f(a[, b])`.
-  /\[,\s*\w/,
-  // A diagram.
-  /[\u2500-\u257f]/,
-  // A printed object: `User {`.
-  /^[A-Z]\w* \{$/m,
-];
-
-/** Words that may stand in a row in code. */
-const reservedWords =
-  /\b(?:abstract|as|async|await|case|class|const|declare|default|delete|enum|export|extends|for|from|function|if|implements|import|in|instanceof|interface|let|new|of|private|protected|public|readonly|return|static|throw|type|typeof|var|void|while|yield)\b/g;
-
-/** Whether a line has a comment before an operator, or words in a row outside of strings: it describes code. */
-function isInsteadOfCode(code: string, lineNumber: number): boolean {
-  const line = (code.split("\n")[lineNumber - 1] ?? "").replace(reservedWords, "");
-  return /\*\/\s*[?:|&=,)\]}]/.test(line) || (!/["'`]/.test(line) && /(?:\b[A-Za-z]+ ){3}[A-Za-z]+\b/.test(line));
-}
-
-/**
- * Parses code as any form of a snippet. The snippet has the form in which the parser gets furthest, so the error in this form counts. Null if that
- * isn't a syntax error: a name declared twice, an await in an unusual place.
- */
-function readScript(code: string): ParseResult {
-  let furthest: SyntaxProblem | null = null;
-  // Members of an array or object are separated by commas, imports and exports aren't.
-  const trimmedCode = code.trim().replace(/^(?:import|export)\b/.test(code.trim()) ? /;$/ : /[;,]$/, "");
-  // Almost anything is valid as children of an element, so this is tried only for code that starts like an element.
-  const wrappersToTry = trimmedCode.startsWith("<") ? [...wrappers, ["<>\n", "\n</>"] as const] : wrappers;
-  for (const loader of ["ts", "tsx"] as const) {
-    const transpiler = new Bun.Transpiler({ loader });
-    for (const [prefix, suffix] of wrappersToTry) {
-      const problem = syntaxProblem(transpiler, prefix === "" ? code : prefix + trimmedCode + suffix);
-      if (problem === null) return validResult;
-      // The parser read the code in a wrapper, and without the white space around it.
-      const offset = Math.min(problem.offset - prefix.length, code.length);
-      const skipped = prefix === "" ? 0 : code.length - code.trimStart().length;
-      const isMissing = prefix.length <= problem.offset && missingMark.test(problem.message);
-      const line = isMissing ? lineOfMissing(code, skipped + offset) : problem.line - (prefix.split("\n").length - 1);
-      if (offset > (furthest?.offset ?? -1)) furthest = { message: problem.message, line, offset };
-    }
-  }
-  if (furthest === null || !/^(Expected|Unexpected|Unterminated|Syntax error|Unclosed)/.test(furthest.message))
-    return null;
-  return { broken: true, message: furthest.message, line: Math.min(furthest.line, code.split("\n").length) };
-}
-
-/** The parser found something else where a separator or a closing bracket must be. */
-const missingMark = /^Expected "[,;)}\]]" but found/;
-
-/** Signatures for readers, which are no programs. */
-const signatures = [
-  // `listen(port): Server`.
-  /^[ \t]*(new\s+)?[\w.$]+(<[^>\n]*>)?\([^()\n]*\)\s*(:|=>|->)\s*[\w<{[|]/m,
-  // `listen(port: number`.
-  /^[ \t]*(new\s+)?[\w.$]+\([^)\n"'`{]*\w\??:\s/m,
-];
-
-/** What a parser reports, and where: the line from 1, and the index of the character. */
-type SyntaxProblem = { message: string; line: number; offset: number };
-
-function syntaxProblem(transpiler: Bun.Transpiler, code: string): SyntaxProblem | null {
-  try {
-    transpiler.scan(code);
-    return null;
-  } catch (caught) {
-    const error = (caught instanceof AggregateError ? caught.errors[0] : caught) as {
-      message?: unknown;
-      position?: { line?: number; offset?: number };
-    };
-    const { line = 1, offset = 0 } = error?.position ?? {};
-    return { message: String(error?.message ?? caught), line, offset };
-  }
-}
-
 function depthOf(code: string): number {
   let depth = 0;
   let deepest = 0;
@@ -294,7 +173,7 @@ async function checkPage(page: ReadPage, seenSubjects: Set<string>, remaining: n
     const subject = `${page.url}#${digest}`;
     if (seenSubjects.has(subject)) continue;
     seenSubjects.add(subject);
-    const result = isShownAsWrong(page, sample) ? null : await parseSample(sample);
+    const result = isShownAsWrong(page, sample) ? null : (findConflict(page, sample) ?? (await parseSample(sample)));
     if (!result) continue;
     if (result.broken) {
       if (brokenCount < remaining) checks.push(toBrokenCheck(page, sample, subject, result));
