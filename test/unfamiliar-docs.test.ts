@@ -1078,3 +1078,36 @@ test("robots.txt may forbid a search that the answer links to", async () => {
   };
   expect([await forbidden("/find?q=gate"), await forbidden("/find")]).toEqual([0, 1]);
 });
+
+test("a setting is a version only where a project lists its dependencies", async () => {
+  const other = async (language: string, install: string, sample: string) => {
+    const fence = (code: string) => `\`\`\`${language}\n${code}\n\`\`\`\n`;
+    const routes = {
+      "/": { body: `# Gates\n\n[Install](/install), [open a gate](/open).\n`, type: "text/markdown" },
+      "/install": { body: `# Install\n\n${prose}\n\n${fence(install)}`, type: "text/markdown" },
+      "/open": { body: `# Open a gate\n\n${prose}\n\n${fence(sample)}`, type: "text/markdown" },
+    };
+    return (await checksOf(routes, "sdk-version-matches")).map(({ quote }) => quote);
+  };
+  const differ = async (language: string, code: (value: string) => string, values: [string, string]) =>
+    (await other(language, code(values[0]), code(values[1]))).length > 0;
+  expect([
+    await differ("hcl", (hold) => `resource "gate" "a" {\n  hold = "${hold}"\n}`, ["1h", "30m"]),
+    await differ("toml", (hold) => `[gate]\nhold = "${hold}"`, ["1.5", "3.0"]),
+    await differ("json", (tries) => `{ "tries": "${tries}" }`, ["3", "5"]),
+    await differ("json", (month) => `{ "month": "${month}" }`, ["2026-10", "2025-11"]),
+    await differ("json", (price) => `{\n  "dependencies": { "gate": "3" },\n  "price": "${price}"\n}`, [
+      "9.10",
+      "3.60",
+    ]),
+  ]).toEqual([false, false, false, false, false]);
+  expect([
+    await differ("toml", (version) => `[dependencies]\ngate = "${version}"`, ["3", "2.1"]),
+    await differ("toml", (version) => `rope = { version = "1", features = [] }\ngate = "${version}"`, [
+      "3.0.0",
+      "2.1.0",
+    ]),
+    await differ("json", (version) => `{ "devDependencies": { "@gates/gate": "${version}" } }`, ["3.1.0", "2"]),
+    await differ("json", (version) => `"@gates/gate": "${version}"`, ["^3", "^2"]),
+  ]).toEqual([true, true, true, true]);
+});

@@ -217,28 +217,51 @@ export function installsOf(markdown: string): Package[] {
       if (/^@?[A-Za-z]/.test(word)) packages.push(toPackage(ecosystem, word.replace(/^(?:jsr|npm):/, ""), version));
   }
   for (const [ecosystem, pattern] of dependencyLists)
-    for (const { groups } of markdown.matchAll(pattern)) {
-      const { name = "", artifact, version } = groups!;
-      packages.push(toPackage(ecosystem, artifact === undefined ? name : `${name}:${artifact}`, version));
+    for (const { groups, index } of markdown.matchAll(pattern)) {
+      const { name = "", artifact, version, setting } = groups!;
+      const isVersion = setting && wholeVersion.test(setting) && isDependency(setting, markdown, index);
+      const given = isVersion ? setting : version;
+      packages.push(toPackage(ecosystem, artifact === undefined ? name : `${name}:${artifact}`, given));
     }
   return packages;
+}
+
+/** A range of versions, and not a text that only begins like one, such as `30m` and `2026-10`. */
+const wholeVersion = /^[\^~>=\s]*\d+(?:\.[\dx*]+)*(?:(?<=\.\d+)[-+][\w.+-]+)?(?:$|[\s,|])/;
+const maxListChars = 4000;
+const closedList = /\{[^{}]*\}/g;
+const listBound = /(?:["']([\w.-]{1,80})["'][ \t]*:[ \t]*)?\{|^[ \t]*\[+([^\]\n]+)\]|^[ \t]*\}|^```/gm;
+
+/**
+ * Whether a list has the dependencies of a project where a setting is. Elsewhere, a setting may have the form of a dependency: `"retries": "3"`.
+ * Without the list around it, a number of three parts is a version.
+ */
+function isDependency(setting: string, markdown: string, index: number): boolean {
+  if (/^[\^~>=]/.test(setting)) return true;
+  const before = markdown.slice(Math.max(0, index - maxListChars), index).replace(closedList, "");
+  const [bound = "```", key, header] = [...before.matchAll(listBound)].at(-1) ?? [];
+  return bound === "```" ? /^\d+\.\d+\.\d/.test(setting) : /dependenc|require|import/i.test(key ?? header ?? "");
 }
 
 /** Dependencies as the files of each ecosystem list them. */
 const dependencyLists: [EcosystemName, RegExp][] = [
   // "hollow": "^2.1"
-  ["npm", /"(?<name>@?[\w./-]+)":[ \t]*"(?<version>[\^~>=\d*][^"]*|latest|workspace:[^"]*)"/g],
+  ["npm", /"(?<name>@?[\w./-]+)":[ \t]*"(?<setting>[\^~>=\d*][^"]*|latest|workspace:[^"]*)"/g],
   // https://cdn.acme.dev/hollow@2.1
   ["npm", /\/\/[^\s"'()]{0,200}?\/(?<name>(?:@[\w.-]+\/)?[\w.-]+)@(?<version>\d[\w.]*)/g],
   // "acme/hollow": "^2.1"
-  ["composer", /"(?<name>[\w.-]+\/[\w.-]+)":[ \t]*"(?<version>[\^~>=\d*][^"]*)"/g],
+  ["composer", /"(?<name>[\w.-]+\/[\w.-]+)":[ \t]*"(?<setting>[\^~>=\d*][^"]*)"/g],
   // hollow==2.1, in a line or in quotes
   ["pypi", /^[ \t]*(?<name>[A-Za-z][\w.-]*)(?:\[[\w,-]+\])?[ \t]*(?:[=~>]=)[ \t]*(?<version>\d[\w.]*)/gm],
   ["pypi", /^[ \t]*["'](?<name>[A-Za-z][\w.-]*)(?:\[[\w,-]+\])?[ \t]*(?:[=~>]=)[ \t]*(?<version>\d[\w.]*)/gm],
-  // hollow = "2.1", or hollow = { version = "2.1" }. In a comment, it may say which version a sample is for.
+  // hollow = "2.1"
+  ["cargo", /^[ \t]*(?<name>[a-z][\w-]*)[ \t]*=[ \t]*"(?<setting>[\^~>=]*\d[^"]*)"/gm],
+  // hollow = { version = "2.1" }
+  ["cargo", /^[ \t]*(?<name>[a-z][\w-]*)[ \t]*=[ \t]*\{[^}\n]*?version[ \t]*=[ \t]*"(?<version>[^"]*)"/gm],
+  // hollow = "2.1" in a comment, which may say which version a sample is for
   [
     "cargo",
-    /^(?:[ \t]*(?:\/\/|#)[^\n"=]*?[ \t])?[ \t]*(?<name>[a-z][\w-]*)[ \t]*=[ \t]*(?:\{[^}\n]*?version[ \t]*=[ \t]*)?"[\^~>=]*(?<version>\d[^"]*)"/gm,
+    /^[ \t]*(?:\/\/|#)(?:[^\n"=]*?[ \t])?[ \t]*(?<name>[a-z][\w-]*)[ \t]*=[ \t]*"[\^~>=]*(?<version>\d+\.\d[\d.]*)"/gm,
   ],
   // require github.com/acme/hollow v2.1.0
   ["go", /^[ \t]*(?:require[ \t]+)?(?<name>[\w-]+(?:\.[\w-]+)+\/\S+)[ \t]+v(?<version>\d[\w.-]*)/gm],
