@@ -112,7 +112,7 @@ export const withoutCallouts = (code: string): string => code.replace(callouts, 
 /** Values in class names that look like a language, but aren't one. */
 const noLanguage = /^(?:text-wrap|default|wrapper|container|notranslate|none)$/;
 
-/** `language-js`, `lang-js`, `highlight-source-js`, `sourceCode js`, `brush: js`, `mw-highlight-lang-js`, `data-lang="js"`; of a block itself, also `js`. */
+/** `language-js`, `lang-js`, `highlight-source-js`, `sourceCode js`, `brush: js`, `mw-highlight-lang-js`, `data-lang="js"`, `highlight js`; of a block itself, also `js`. */
 function languageOf(element: Element, kind: "block" | "wrapper"): string | null {
   for (const name of ["data-language", "data-lang"]) {
     const value = element.getAttribute(name)?.trim().toLowerCase();
@@ -129,7 +129,7 @@ function languageOf(element: Element, kind: "block" | "wrapper"): string | null 
     /-lang(?:uage)?-([\w+#]+)/.exec(classes)?.[1] ?? "",
     // `highlight hl-js`.
     ...(/(?:^|\s)highlight(?:\s|$)/.test(classes) ? (classes.match(/(?<=-)[\w+#]+(?=\s|$)/g) ?? []) : []),
-    ...(kind === "block" ? classes.split(/\s+/) : []),
+    ...(kind === "block" || /(?:^|\s)highlight(?=\s|$)/.test(classes) ? classes.split(/\s+/) : []),
   ];
   return words.find(isLanguageName) ?? null;
 }
