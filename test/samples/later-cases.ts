@@ -146,4 +146,33 @@ export const laterCases: Case[] = [
     finds: [],
   }),
   parses("a part of a merge conflict, and a line of equal signs", "python", 'print("a")\n=======\nprint("b")'),
+  breaks(
+    "a name in YAML that starts with an at sign, beside a template in quotes",
+    "yaml",
+    'widget:\n  key: "{{ .Env.HOLLOW_KEY }}"\n  team: @hollow',
+  ),
+  breaks(
+    "a key of YAML in a column of its own, beside templates in quotes",
+    "yaml",
+    "widget:\n    - key: '{{ key }}'\n      size: 2\n     team: hollow",
+  ),
+  parses(
+    "YAML with a template as a value, in quotes and without",
+    "yaml",
+    'widget:\n  key: "{{ key }}"\n  {{ if team }}\n  team: {{ team }}\n  {{ end }}',
+  ),
+  {
+    name: "a language beside the class of a figure",
+    pages: {
+      "/": '<title>Hollow</title><h1>Create a widget</h1><p>This page shows how to create a widget with the client of Hollow.</p><figure class="highlight json"><table><tr><td class="code"><pre>{<br>  "file": "C:\\work",<br>  "size": 2<br>}</pre></td></tr></table></figure>',
+    },
+    finds: ["sample-parses"],
+  },
+  {
+    name: "classes of a figure that are no language",
+    pages: {
+      "/": '<title>Hollow</title><h1>Create a widget</h1><p>This page shows how to create a widget with the client of Hollow.</p><figure class="highlight wide plaintext"><pre>{ file: "C:\\work" size</pre></figure>',
+    },
+    finds: [],
+  },
 ];

@@ -20,7 +20,7 @@ import { commandsOf, parseCommands, parseTerminalSession } from "./shell-samples
 import { checkTokens, countKeywords, keywordLanguages, tokenizedLanguages } from "./token-samples.ts";
 import { parseToml } from "./toml-samples.ts";
 import { isShownAsWrong } from "./wrong-samples.ts";
-import { parseYaml } from "./yaml-samples.ts";
+import { parseYaml, withoutQuotedTemplates } from "./yaml-samples.ts";
 
 /** More deeply nested samples are not parsed. */
 const maxDepth = 200;
@@ -121,7 +121,8 @@ async function parseAs(family: LanguageFamily | undefined, code: string): Promis
   const source = family === "session" ? (commandsOf(code) ?? code) : input;
   // The angle brackets of C and C++ are no placeholders, and the dots of a fragment of GraphQL leave out nothing.
   const withoutMarks = source.replace(/^[ \t]*#[ \t]*include\b.*$|\btemplate\s*<[^>]*>|\.{3}(?=\s+on\b)/gm, "");
-  if (isNotMeantAsCode(withoutMarks) || (family !== "yaml" && removedLine.test(source))) return null;
+  const judged = family === "yaml" ? withoutQuotedTemplates(withoutMarks) : withoutMarks;
+  if (isNotMeantAsCode(judged) || (family !== "yaml" && removedLine.test(source))) return null;
   // A sample without its prompts has other line numbers.
   return input === code ? withOpenQuote(result, code) : { ...result, line: 1 };
 }

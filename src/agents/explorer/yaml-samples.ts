@@ -15,6 +15,13 @@ export function parseYaml(code: string): ParseResult {
   return { broken: true, message, line: tab >= 0 ? tab + 1 : lineAfterValidStart(source, isValid) };
 }
 
+/** A value in quotes that is the whole value of its key or item. */
+const quotedValue = /(?<=^[ \t]*(?:- +)*(?:[\w.-]+:[ \t]+|- +))(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*')(?=[ \t]*$)/gm;
+
+/** YAML with an empty text in place of each quoted value with a template, because such a value is a text like any other. */
+export const withoutQuotedTemplates = (code: string): string =>
+  code.replace(quotedValue, (value) => (/\{\{|\{%/.test(value) ? '""' : value));
+
 function yamlProblem(code: string): string | null {
   try {
     Bun.YAML.parse(code);
