@@ -175,4 +175,14 @@ export const laterCases: Case[] = [
     },
     finds: [],
   },
+  contradicts(
+    "a value of a query that curl takes as data",
+    "sh",
+    'curl -G https://api.hollow.test/v1/widgets -H "Authorization: Bearer $HOLLOW_KEY" -d limit=all',
+  ),
+  matches(
+    "values of a query that curl takes as data, one of them in a variable",
+    "sh",
+    'curl -G https://api.hollow.test/v1/widgets -H "Authorization: Bearer $HOLLOW_KEY" -d limit=20 --data-urlencode cursor="$NEXT"',
+  ),
 ];

@@ -155,7 +155,11 @@ function callOf(options: Option[], hasUnknownWords: boolean, line: number): Http
     if (url === null) return [];
     const query = queryOf(url);
     for (const value of [...(isDataInQuery ? data : []), ...valuesOf(/^url-query$/)])
-      for (const part of value.split("&")) query?.add(part.split("=")[0]!);
+      for (const part of value.split("&")) {
+        const [name = "", ...values] = part.split("=");
+        query?.add(name);
+        if (values.length > 0) url.searchParams.append(name, values.join("="));
+      }
     const hasUnknownNames = hasUnknownWords || [...(query ?? [])].some((name) => name.includes(unknownPart));
     return [
       {
