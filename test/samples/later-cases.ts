@@ -185,4 +185,12 @@ export const laterCases: Case[] = [
     "sh",
     'curl -G https://api.hollow.test/v1/widgets -H "Authorization: Bearer $HOLLOW_KEY" -d limit=20 --data-urlencode cursor="$NEXT"',
   ),
+  ...["hollow build &amp;&amp; hollow push", "hollow list\nhollow list &gt; widgets.txt"].map((command) =>
+    breaks(`an operator of the shell that was escaped twice: ${command}`, "sh", command),
+  ),
+  parses(
+    "escapes of HTML in texts, URLs and comments of shell commands",
+    "sh",
+    "hollow name 'a &amp; b' \"c &lt; d\" # &amp;&amp; more\nopen https://hollow.test/?a=1&amp;b=2\ncat > a.xml <<END\n<p>a &amp; b</p>\nEND",
+  ),
 ];

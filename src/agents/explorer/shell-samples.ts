@@ -72,10 +72,28 @@ const certainMessages = [
 /** Samples that are not judged: with an apostrophe in a word, of PowerShell, with a Windows prompt or output, a here-document, or a trace. */
 const notJudged = [/\w'\w/, /\$env:|^PS |`[ \t]*$/m, /^(C:|>)/m, /<</, /\bset -x\b.*;/];
 
+/** An operator of the shell as HTML writes it. In a URL, it has no spaces around it. */
+const escapedOperator = /(?<=[^\S\n])(?:&amp;&amp;|(?:&gt;){1,2}|&lt;|&amp;)(?=\s)/;
+const quotedOrComment = /'[^']*'|"(?:[^"\\]|\\.)*"|(?<=^|\s)#.*/gm;
+
+/** An operator outside of quotes that was escaped for HTML twice, so that the reader sees and copies the escape. */
+function findEscapedOperator(commands: string, isExtracted: boolean): ParseResult {
+  const bare = commands.replace(quotedOrComment, (part) => part.replace(/[^\n]/g, " "));
+  const match = escapedOperator.exec(bare);
+  if (match === null) return null;
+  return {
+    broken: true,
+    message: `${match[0]} is an operator that was escaped for HTML`,
+    line: isExtracted ? 1 : lineAt(commands, match.index),
+  };
+}
+
 /** `isExtracted`: the commands were extracted, so the parser's line numbers don't match the sample. */
 async function parseShell(code: string, isExtracted: boolean): Promise<ParseResult> {
   const { parse } = await import("unbash");
   const commands = code.replace(placeholder, "PLACEHOLDER").replace(optionalPart, "OPTION");
+  const escaped = commands.includes("<<") ? null : findEscapedOperator(commands, isExtracted);
+  if (escaped) return escaped;
   let script: ParsedScript;
   try {
     script = parse(commands);
