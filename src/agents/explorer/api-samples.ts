@@ -37,8 +37,9 @@ export async function* checkApiSamples(session: Session, pages: ReadPage[], desc
 /** `Releases`, `What's new in 2.0`, `Migration guide`, `Upgrading to v3`. */
 const titlesAboutVersions = [
   /^(changes|releases|history)\b/i,
-  /\b(changelog|release notes|breaking changes|what.s new)\b/i,
-  /\b(upgrad|migrat)\w*( guide)?\s*$/i,
+  /\b(changelog|release (notes|history)|version history|breaking changes|what.s new)\b/i,
+  // The name of the site may follow.
+  /\b(upgrad|migrat)\w*( guide)?\s*($|[|·•–—:]|- )/i,
   /\b(upgrad|migrat)\w*\b.*\b(version|v?\d)/i,
 ];
 
