@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import type { Check } from "../src/agents/agent.ts";
 import { callsOf } from "../src/agents/explorer/http-calls.ts";
+import { importsOf } from "../src/agents/explorer/packages.ts";
 import { parseSample } from "../src/agents/explorer/samples.ts";
 import { readPage } from "../src/agents/page.ts";
 import { decodeText } from "../src/net/charset.ts";
@@ -840,6 +841,10 @@ test("a package is missing that only one sample imports, if its name is nearly t
   expect(
     await missing("harbor-cache-lever", from("harbor-lever"), from("harbor-cache-lever").replace("Lever", "Rope")),
   ).toEqual([]);
+  expect(await missing("@harbor/gateway", from("@harbor/gatway"), from("@harbor/gateway"))).toEqual(["@harbor/gatway"]);
+  expect(
+    await missing("@harbor/gateway", from("@harbor/gatway"), from("@harbor/gateway").replace("Lever", "Rope")),
+  ).toEqual([]);
 });
 
 test("a module of Go without a version in its path has version 1", async () => {
@@ -1110,4 +1115,28 @@ test("a setting is a version only where a project lists its dependencies", async
     await differ("json", (version) => `{ "devDependencies": { "@gates/gate": "${version}" } }`, ["3.1.0", "2"]),
     await differ("json", (version) => `"@gates/gate": "${version}"`, ["^3", "^2"]),
   ]).toEqual([true, true, true, true]);
+});
+
+test("a class of Java isn't part of the name of its package", () => {
+  const code = "import dev.gates.tide.Gate;\nimport dev.gates.Lever.Arm;\n";
+  const [sample] = readPage("http://docs.test/", "text/markdown", `\`\`\`java\n${code}\`\`\`\n`).samples;
+  expect(importsOf(sample!).map(({ name }) => name)).toEqual(["gates.tide", "gates"]);
+});
+
+test("old versions on pages about releases are none that the docs install, whatever follows in their titles", async () => {
+  const other = async (title: string) => {
+    const gate = (version: string) => `\`\`\`sh\nnpm install @gates/gate@${version}\n\`\`\`\n`;
+    const routes = {
+      "/": { body: `# Gates\n\n[Install](/install), [open a gate](/open), [${title}](/old).\n`, type: "text/markdown" },
+      "/install": { body: `# Install\n\n${prose}\n\n${gate("3")}`, type: "text/markdown" },
+      "/old": { body: `# ${title}\n\n${prose}\n\n${gate("2")}`, type: "text/markdown" },
+      "/open": { body: `# Open a gate\n\n${prose}\n\n${gate("2")}`, type: "text/markdown" },
+    };
+    return (await checksOf(routes, "sdk-version-matches")).length;
+  };
+  expect([
+    await other("Upgrade guide – Gates Help Center"),
+    await other("Release history"),
+    await other("Levers"),
+  ]).toEqual([1, 1, 0]);
 });

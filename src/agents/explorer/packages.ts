@@ -98,7 +98,9 @@ const ecosystems = {
     programs: "mvn|gradle|sbt",
     isExact: false,
     // The first part of a reversed domain doesn't identify a package.
-    imports: /^[ \t]*import[ \t]+(?:static[ \t]+)?(?!java\b|javax\b|kotlin\b|scala\b|android)[a-z]\w*\.([a-z][\w.]*)/gm,
+    // Names that start with a capital letter are those of classes.
+    imports:
+      /^[ \t]*import[ \t]+(?:static[ \t]+)?(?!java\b|javax\b|kotlin\b|scala\b|android)[a-z]\w*\.([a-z]\w*(?:\.[a-z]\w*)*)/gm,
     isStandard: () => false,
   },
   pub: {

@@ -129,8 +129,8 @@ function sharedImports(own: ImportingSample[], others: Package[]): (imported: Pa
 
 /**
  * Returns whether an import means an installed package of another name: two letters are in the wrong order, or nobody imports the installed package
- * and one name may be a misspelling of the other. If somebody imports the installed package, one name must have one word more than the other, and
- * samples must import the same from both.
+ * and one name may be a misspelling of the other. If somebody imports the installed package, samples must import the same from both. Then one name
+ * may also have one word more than the other.
  */
 function misnamedImports(imports: Package[], pages: ReadPage[]): (installed: Package, imported: Package) => boolean {
   const importedKeys = new Set(imports.map(keyOf));
@@ -140,7 +140,8 @@ function misnamedImports(imports: Package[], pages: ReadPage[]): (installed: Pac
   return (installed, imported) =>
     isTransposed(installed.name, imported.name) ||
     (importedKeys.has(keyOf(installed))
-      ? hasOneWordMore(installed.name, imported.name) && importTheSame(installed, imported)
+      ? (hasOneWordMore(installed.name, imported.name) || isMisspelled(installed.name, imported.name)) &&
+        importTheSame(installed, imported)
       : isMisspelled(installed.name, imported.name));
 }
 
