@@ -10,10 +10,13 @@ const label = new RegExp(
   `^\\W*(?:${wrong}|don['’]t|do not|avoid|anti-?patterns?)(?:\\s+${code}){0,2}(?:\\s+for\\b[^.]{0,40})?\\W*$|❌|🚫`,
   "i",
 );
-const thisSample = `\\b(?:this|these|following|next|below|${code})\\b`;
+const thisSample = `\\b(?:this|these|such|following|next|below|${code})\\b`;
 const sampleIs = `${thisSample}[^.]{0,40}\\b(?:is|are)`;
 const mistake = "(?:mistakes?|bugs?|typos?)";
 const right = "(?:valid|correct|allowed|legal)";
+const notDone = "(?:does not|doesn['’]t|will not|won['’]t|cannot|can['’]t|fails to)";
+const causes =
+  "(?:causes?|throws?|raises?|triggers?|produces?|gives?|results? in|leads? to|fails? with|ends? (?:in|with))";
 /**
  * A sentence that describes the sample: "The following JSON is invalid", "Examples of incorrect code", "This is a
  * syntax error".
@@ -26,7 +29,15 @@ const warnings = [
   new RegExp(`\\b${code} of (?:an? )?\\W*${wrong}\\b`, "i"),
   /\b(?:syntax|parse|parsing|parser) ?errors?\b/i,
   /\b(?:do not|don['’]t|never) (?:do|write) (?:this|it|so)\b/i,
-  /\b(?:does not|doesn['’]t|will not|won['’]t|cannot|can['’]t|fails to) (?:be )?(?:parsed?|compiled?)\b/i,
+  new RegExp(`\\b${notDone} (?:be )?(?:parsed?|compiled?)\\b`, "i"),
+  // What announces the sample ends with what happens to it. If a condition follows, the sample may be right.
+  new RegExp(`${thisSample}[^.]{0,60}\\b${causes} (?:\\S+ ){0,5}\\W?\\w*(?:errors?|exceptions?|failure)\\W*$`, "i"),
+  new RegExp(`${thisSample}[^.]{0,60}\\b(?:fails|breaks|${notDone} (?:work|run|load|build|start))\\W*$`, "i"),
+  new RegExp(`\\b(?:this|these|following|an?|some) (?:\\w+ )?${wrong}(?: ${code}){1,2}\\W*$`, "i"),
+  new RegExp(
+    `^\\W*(?:(?:an?|one|another|the) )?(?:(?:very|most) )?(?:common|frequent|typical|classic) ${mistake} (?:is|are)\\b(?!.*\\binstead\\b)[^.;]*$`,
+    "i",
+  ),
 ];
 
 /** A sentence that asks the reader to do something about the problem in the previous sentence. */
