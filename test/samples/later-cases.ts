@@ -193,4 +193,14 @@ export const laterCases: Case[] = [
     "sh",
     "hollow name 'a &amp; b' \"c &lt; d\" # &amp;&amp; more\nopen https://hollow.test/?a=1&amp;b=2\ncat > a.xml <<END\n<p>a &amp; b</p>\nEND",
   ),
+  contradicts(
+    "curl with a form for a path that takes JSON",
+    "sh",
+    'curl https://api.hollow.test/v1/labels -H "Authorization: Bearer $HOLLOW_KEY" -d name=north -d size=2',
+  ),
+  matches(
+    "curl with a file for a path that takes JSON",
+    "sh",
+    'curl https://api.hollow.test/v1/labels -H "Authorization: Bearer $HOLLOW_KEY" -d @label.json',
+  ),
 ];

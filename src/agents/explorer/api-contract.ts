@@ -272,13 +272,17 @@ function credentialProblems(document: JsonObject, operation: JsonObject, { heade
   ];
 }
 
-function bodyProblems(document: JsonObject, operation: JsonObject, parameters: JsonObject[], { body }: HttpCall) {
+function bodyProblems(document: JsonObject, operation: JsonObject, parameters: JsonObject[], call: HttpCall) {
+  const { body, isForm } = call;
   const request = resolveRef(document, operation.requestBody ?? {});
   const inBody = parameters.find((each) => each.in === "body");
   if (body === undefined)
     return request?.required === true || inBody?.required === true
       ? [{ message: "the request has no body, which the API description requires", about: "" }]
       : [];
+  const types = Object.keys(object(request?.content));
+  if (isForm && types.length > 0 && types.every((type) => /[/+]json\b/.test(type)))
+    return [{ message: "the body is a form, but the API description takes only JSON", about: "" }];
   const [, content] = Object.entries(object(request?.content)).find(([type]) => /[/+]json\b|^\*\/\*/.test(type)) ?? [];
   const schema = object(content).schema ?? inBody?.schema;
   return schema === undefined ? [] : violationsOf(document, schema, body);

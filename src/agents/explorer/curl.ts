@@ -148,6 +148,13 @@ function callOf(options: Option[], hasUnknownWords: boolean, line: number): Http
     hasUnknownWords ||
     headerLines.some((header) => header.startsWith("@") || header.split(/[:;]/)[0]!.includes(unknownPart));
   const hasCredentials = has(credentialOption);
+  // Without a header for its type, curl sends data as a form.
+  const isForm =
+    !hasUnknownHeaders &&
+    !headers.has("content-type") &&
+    !isDataInQuery &&
+    data.length > 0 &&
+    data.every((value) => /^\w[\w.[\]-]*=/.test(value));
   return valuesOf(/^url$/).flatMap((address) => {
     // If the address is a folder, curl adds the name of the uploaded file.
     const file = address.endsWith("/") && has(/^upload-file$/) ? unknownPart : "";
@@ -170,6 +177,7 @@ function callOf(options: Option[], hasUnknownWords: boolean, line: number): Http
         headers: hasUnknownHeaders ? null : headers,
         hasCredentials: hasCredentials || url.username !== "",
         body: isDataInQuery ? undefined : sentBody,
+        ...(isForm && { isForm }),
       },
     ];
   });

@@ -12,6 +12,8 @@ export type HttpCall = {
   /** Whether the client adds credentials of its own. */
   hasCredentials: boolean;
   body: Literal | undefined;
+  /** Whether the body is certainly a form. */
+  isForm?: true;
   line: number;
 };
 
