@@ -3,10 +3,10 @@ import { isLanguageName } from "./languages.ts";
 
 /**
  * A code block of a page: a `<pre>`, or a `<code>` whose style keeps its lines. `code`: its text as a reader would copy it. `language`: the language
- * that its attributes or its wrapper's attributes name. `isWrong`: its class marks the code as intentionally wrong. `isPlain`: nothing marks it as
- * code, as in a synopsis.
+ * that its attributes or its wrapper's attributes name. `isWrong`: its class marks the code as intentionally wrong. `isDiff`: it marks lines as
+ * removed, which are empty in its code. `isPlain`: nothing marks it as code, as in a synopsis.
  */
-export type CodeBlock = { language: string | null; code: string; isWrong?: true; isPlain?: true };
+export type CodeBlock = { language: string | null; code: string; isWrong?: true; isDiff?: true; isPlain?: true };
 
 /** Classes of a block, and words of an info string, that mark code as intentionally wrong. */
 export const wrongMark =
@@ -30,6 +30,7 @@ type OpenBlock = {
   language: string | null;
   code: string;
   isWrong: boolean;
+  isDiff: boolean;
   isPlain: boolean;
   /** Whether its lines end with numbers that the text below it explains. */
   hasCallouts?: true;
@@ -38,7 +39,7 @@ type OpenBlock = {
 type State = {
   blocks: CodeBlock[];
   open: OpenBlock | null;
-  /** Open elements whose text isn't copied: line numbers and buttons. */
+  /** Open elements whose text isn't copied: line numbers, buttons and removed lines. */
   silentDepth: number;
   /** The surrounding elements, outermost first. `language`: the language that the element or one around it names. */
   wrappers: { language: string | null; classes: string }[];
@@ -62,13 +63,21 @@ const besideCode = /(?:^|[\s_-])(?:ln(?:-n)?|line[-_]?(?:n[or]s?|num|number)|anc
 
 /** What each element says about code, by selector. Selectors never refer to a parent, because nested elements would take quadratic time. */
 const elementHandlers: Record<string, (state: State, element: Element) => void> = {
-  "div[class], figure[class], div[data-language], figure[data-language]": ({ wrappers }, element) => {
+  "div[class], figure[class], div[data-language], figure[data-language]": (state, element) => {
+    const { wrappers } = state;
     const language = languageOf(element, "wrapper") ?? wrappers.at(-1)?.language ?? null;
     const wrapper = { language, classes: element.getAttribute("class") ?? "" };
+    const silence = isRemoved(state, element) ? 1 : 0;
     onContent(
       element,
-      () => wrappers.push(wrapper),
-      () => void wrappers.pop(),
+      () => {
+        wrappers.push(wrapper);
+        state.silentDepth += silence;
+      },
+      () => {
+        wrappers.pop();
+        state.silentDepth -= silence;
+      },
     );
   },
   pre: startBlock,
@@ -79,7 +88,7 @@ const elementHandlers: Record<string, (state: State, element: Element) => void> 
     if (state.open && language !== null && state.open.code.trim() !== "") {
       const { isWrong, tagName } = state.open;
       endBlock(state);
-      state.open = { tagName, language, code: "", isWrong, isPlain: false };
+      state.open = { tagName, language, code: "", isWrong, isDiff: false, isPlain: false };
     }
     const { open } = state;
     if (!open) return;
@@ -93,8 +102,10 @@ const elementHandlers: Record<string, (state: State, element: Element) => void> 
   ".conum": ({ open }) => {
     if (open) open.hasCallouts = true;
   },
-  "button, a[class], i[class], span[class]": (state, element) => {
-    if (!state.open || (element.tagName !== "button" && !besideCode.test(element.getAttribute("class") ?? ""))) return;
+  "button, del, s, a[class], i[class], span[class]": (state, element) => {
+    if (!state.open) return;
+    const isBeside = element.tagName === "button" || besideCode.test(element.getAttribute("class") ?? "");
+    if (!isRemoved(state, element) && !isBeside) return;
     onContent(
       element,
       () => state.silentDepth++,
@@ -102,6 +113,16 @@ const elementHandlers: Record<string, (state: State, element: Element) => void> 
     );
   },
 };
+
+const removedClass = /(?:^|[\s_-])(?:removed?|deleted?|deletion|del)(?:[\s_-]|$)/i;
+
+/** Whether an element in a block marks a removed line, which makes the block a diff. */
+function isRemoved({ open }: State, element: Element): boolean {
+  if (!open) return false;
+  const isMarked = /^(?:del|s)$/.test(element.tagName) || removedClass.test(element.getAttribute("class") ?? "");
+  open.isDiff ||= isMarked;
+  return isMarked;
+}
 
 /** Numbers at the end of a line of AsciiDoc, after the comment mark that its source may have before them. */
 const callouts = /(?<![ \t])[ \t]*(?:(?:\/\/|#|--|;;)[ \t]*)?(?:\(\d{1,2}\)[ \t]*){1,9}$/gm;
@@ -143,6 +164,7 @@ function startBlock(state: State, element: Element): void {
     language: languageOf(element, "block") ?? wrappers.at(-1)?.language ?? null,
     code: "",
     isWrong: [ownClasses, wrappers.at(-1)?.classes ?? ""].some((classes) => wrongMark.test(classes)),
+    isDiff: false,
     isPlain: ![ownClasses, ...wrappers.slice(-2).map(({ classes }) => classes)].some((classes) =>
       codeMark.test(classes),
     ),
@@ -158,6 +180,7 @@ function endBlock(state: State): void {
   const code = (open?.hasCallouts ? withoutCallouts(text) : text).trimEnd();
   // A block of digits holds line numbers.
   if (!open || /^[\d\s]*$/.test(code)) return;
-  const { language, isWrong, isPlain } = open;
-  blocks.push({ language, code, ...(isWrong && { isWrong }), ...(isPlain && language === null && { isPlain }) });
+  const { language, isWrong, isDiff, isPlain } = open;
+  const marks = { ...(isWrong && { isWrong }), ...(isDiff && { isDiff }) };
+  blocks.push({ language, code, ...marks, ...(isPlain && language === null && { isPlain }) });
 }

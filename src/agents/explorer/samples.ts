@@ -70,8 +70,8 @@ function countUnparsable(samples: CodeSample[]): Record<string, number> {
  * Parses a sample in its declared language, or else in the one that it must be. Reports it as broken only if it is invalid in
  * every reading; null: it can't be judged.
  */
-export async function parseSample({ language, code, isClosed, isWrong }: CodeSample): Promise<ParseResult> {
-  if (!isClosed || isWrong || code.trim() === "" || code.length > maxSampleChars || depthOf(code) > maxDepth)
+export async function parseSample({ language, code, isClosed, isWrong, isDiff }: CodeSample): Promise<ParseResult> {
+  if (!isClosed || isWrong || isDiff || code.trim() === "" || code.length > maxSampleChars || depthOf(code) > maxDepth)
     return null;
   if (language !== null) return parseAs(familyOf(language), code);
   if (dataFormatOf(code) === null && isValidSomewhere(code)) return validResult;
