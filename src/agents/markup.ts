@@ -5,9 +5,9 @@ import { type OwnContent, readOwnContent } from "./own-content.ts";
 
 /**
  * `context` is the sentence, list item, table row or definition around a link, `heading` the heading above it; empty if
- * there is none.
+ * there is none. `isEmbedded`: its target is shown within the page, and need not be a page of its own.
  */
-export type DocLink = { url: string; text: string; context: string; heading: string };
+export type DocLink = { url: string; text: string; context: string; heading: string; isEmbedded?: true };
 
 /** What an HTML page contains besides its prose. */
 export type Markup = {
@@ -140,7 +140,8 @@ const elementReaders: Record<string, (state: State, element: HTMLRewriterTypes.E
   "frame[src], iframe[src]": ({ page, base }, element) => {
     const url = URL.parse(decodeEntities(element.getAttribute("src") ?? ""), base);
     const text = oneLine(element.getAttribute("title") ?? element.getAttribute("name") ?? "");
-    if (url) page.links.push({ url: url.href, text, context: "", heading: "" });
+    const isEmbedded = element.tagName === "iframe";
+    if (url) page.links.push({ url: url.href, text, context: "", heading: "", ...(isEmbedded && { isEmbedded }) });
   },
   "[id], a[name]": ({ page }, element) => {
     for (const name of [element.getAttribute("id"), element.tagName === "a" ? element.getAttribute("name") : null])

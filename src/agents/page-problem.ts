@@ -36,6 +36,10 @@ export const isThin = ({ own, samples }: Content): boolean =>
 /** Whether a page has almost nothing to read, like a page that sends its readers elsewhere. */
 export const isStub = (content: Content): boolean => isThin(content) && content.own.textLength < someText;
 
+/** Whether a page leaves it to its frames to say something. */
+export const isFrameset = ({ own, samples }: Content): boolean =>
+  own.frames > 0 && samples === 0 && own.textLength < someText;
+
 /** Whether there is so little text for so many pictures that the pictures have to carry the content. */
 export const isLeftToPictures = (textLength: number, pictures: number): boolean =>
   textLength < textPerPicture * Math.min(pictures, maxPictures);

@@ -5,7 +5,7 @@ import { toMarkdown } from "./html-markdown.ts";
 import { breakCodeLines, closeHead, expandEmptyTags, showShadowTrees } from "./html-source.ts";
 import { markdownLinks, plainText } from "./markdown-links.ts";
 import { type DocLink, readMarkup } from "./markup.ts";
-import { findProblem, isPictured, isStub, isThin, type PageProblem } from "./page-problem.ts";
+import { findProblem, isFrameset, isPictured, isStub, isThin, type PageProblem } from "./page-problem.ts";
 import { areMadeFromHeadings } from "./section-names.ts";
 import { findRobotsLine, findTabsLine, type SourceLine } from "./source-lines.ts";
 import { limitTags } from "./tag-limits.ts";
@@ -120,7 +120,9 @@ function readHtml(url: string, html: string, sent: string): Page {
   const problem = findProblem(content);
   const redirect = isStub(content) ? markup.redirect : null;
   const redirectLinks = redirect === null ? [] : [{ url: redirect, text: "redirect", context: "", heading: "" }];
-  const links = [...redirectLinks, ...markup.links];
+  // What a page shows in its frames is a page of its own if it is all that it shows.
+  const pageLinks = isFrameset(content) ? markup.links.map(({ isEmbedded, ...link }) => link) : markup.links;
+  const links = [...redirectLinks, ...pageLinks];
   const namesSections = markup.hasHeadingIds || !hasSections(headings) || areMadeFromHeadings(markup.anchors, headings);
   const page: Page = {
     url,

@@ -35,7 +35,7 @@ const isExampleHost = (hostname: string): boolean => exampleHosts.some((host) =>
 
 /** Where a link occurs: a page, an llms.txt or a sitemap. */
 type LinkSource = { url: string; markdown: string; provenance: "link" | Listing["kind"] };
-type Link = { url: string; foundOn: LinkSource; text: string };
+type Link = { url: string; foundOn: LinkSource; text: string; isEmbedded: boolean };
 /** `isOwnPage`: a page of the site that may be read. Other targets on the site are files of other kinds. */
 type Target = Link & { isOwnSite: boolean; isOwnPage: boolean };
 type Answer = { target: Target; fetchResult: FetchResult };
@@ -52,9 +52,10 @@ export async function* checkLinks(session: Session, readPages: ReadPage[], teste
   const pages = readPages.filter(({ problem }) => problem === null);
   if (pages.length === 0) return;
   const links = pages.flatMap((page) =>
-    page.links.map(({ url, text }) => ({
+    page.links.map(({ url, text, isEmbedded = false }) => ({
       url,
       text,
+      isEmbedded,
       foundOn: { url: page.url, markdown: page.markdown, provenance: "link" as const },
     })),
   );
@@ -71,6 +72,7 @@ export async function* checkListingLinks(session: Session, tested: Set<string>):
     const entries = links.map(({ url, text: name }) => ({
       url,
       text: name,
+      isEmbedded: false,
       foundOn: { url: listUrl, markdown: text, provenance: kind },
     }));
     yield* useTool(session, "check_links", { list: listUrl }, (log) => testLinks(session, entries, tested, 0, log));
@@ -110,13 +112,14 @@ function collectTargets(
   const seenKeys = new Set([...tested, ...pages.flatMap(({ addresses }) => addresses.map(pageKey))]);
   const own: Target[] = [];
   const others: Target[] = [];
-  for (const link of links) {
+  // What one page embeds may be a page to which another one leads.
+  for (const link of links.toSorted((a, b) => Number(a.isEmbedded) - Number(b.isEmbedded))) {
     if (!URL.canParse(link.url)) continue;
     const url = link.url.replace(/#.*$/s, "");
     const isOwnSite = session.origins.has(new URL(url).origin);
     if (seenKeys.has(pageKey(url)) || !mayBeTested(url, isOwnSite) || isPrivate(link, isOwnSite)) continue;
     seenKeys.add(pageKey(url));
-    const isOwnPage = isOwnSite && mayBePage(url, session.origins);
+    const isOwnPage = isOwnSite && !link.isEmbedded && mayBePage(url, session.origins);
     (isOwnSite ? own : others).push({ ...link, url, isOwnSite, isOwnPage });
   }
   const otherTargets = others.slice(0, maxOthers);

@@ -99,9 +99,10 @@ function chooseCandidates(
   if (isFirstRound) {
     // Needed pages: pages named like a first step, links in the answer's section, and links in sentences of the sections around it.
     for (const page of orderedPages)
-      for (const link of page.links) if (isPrerequisite(link)) add(linkedCandidate(page, link, true), maxPrerequisites);
+      for (const link of linksOf(page))
+        if (isPrerequisite(link)) add(linkedCandidate(page, link, true), maxPrerequisites);
     if (answer)
-      for (const link of answer.links) if (isNeededBy(link, best!.section)) add(linkedCandidate(answer, link, true));
+      for (const link of linksOf(answer)) if (isNeededBy(link, best!.section)) add(linkedCandidate(answer, link, true));
   }
   // Half of the remaining places are for links that match the goal. The other half is for a link of each page and an entry of each list in turn.
   const goalShare = candidates.length + Math.ceil((maxCandidates - candidates.length) / 2);
@@ -112,7 +113,7 @@ function chooseCandidates(
     add({ url, text, provenance, foundOn: foundOn ?? url, needed: false });
   }
   const candidateLists = [
-    ...orderedPages.map((page) => page.links.map((link) => linkedCandidate(page, link, false))),
+    ...orderedPages.map((page) => linksOf(page).map((link) => linkedCandidate(page, link, false))),
     ...session.listings.map(listedCandidates),
   ];
   for (const candidate of inTurn(candidateLists)) {
@@ -121,6 +122,9 @@ function chooseCandidates(
   }
   return candidates;
 }
+
+/** Links to pages, without what is only shown within the page. */
+const linksOf = ({ links }: ReadPage): DocLink[] => links.filter(({ isEmbedded }) => !isEmbedded);
 
 const linkedCandidate = ({ url: foundOn }: ReadPage, { url, text }: DocLink, needed: boolean): SurveyCandidate => ({
   url,

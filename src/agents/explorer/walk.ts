@@ -252,7 +252,9 @@ export async function* addPageToSearch(
   if (page.problem !== null) return 0;
   const matches = addPage(index, page);
   const fits = strengthByHeading(matches);
-  const links = page.links.map((link) => ({ ...link, sectionFit: fits.get(link.heading) ?? 0 }));
+  const links = page.links
+    .filter(({ isEmbedded }) => !isEmbedded)
+    .map((link) => ({ ...link, sectionFit: fits.get(link.heading) ?? 0 }));
   frontier.add(links, "link", page.url);
   const best = matches[0];
   if (best && best.share >= minReportedShare)
