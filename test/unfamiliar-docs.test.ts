@@ -1176,3 +1176,50 @@ test("removed lines of a diff are no part of its code", () => {
   const markdown = "# Open a gate\n\n```js\ngate({ // [!code --]\ngate(1, { // [!code ++]\n});\n```\n";
   expect(readPage("http://docs.test/", "text/markdown", markdown).samples[0]).toMatchObject({ isDiff: true, line: 3 });
 });
+
+test("robots.txt may forbid other views of a page, wherever they are linked", async () => {
+  const forbidden = async (link: string) => {
+    const site = serveSite({
+      "/": boats(`<a href="${link}">Open a gate</a>`),
+      "/robots.txt": { body: "User-agent: *\nDisallow: /index.php\n", type: "text/plain" },
+    });
+    const { grade } = await explore(`${site.url}/`, "Open a gate").finally(site.stop);
+    return grade.frictions.filter(({ category }) => category === "auth").length;
+  };
+  expect([await forbidden("/index.php?title=Gate&action=edit"), await forbidden("/index.php/gate")]).toEqual([0, 1]);
+});
+
+test("a file of another kind that is linked is no page", async () => {
+  const unreadable = async (path: string, type: string, headers = {}) => {
+    const site = serveSite({
+      "/": page(`<h1>Open a gate</h1><p>${prose}</p><p>Take the <a href="${path}">gate</a>.</p>`),
+      "/other": page(`<h1>Tides</h1><p>${prose}</p>`),
+      [path]: { body: "{}", type, headers },
+    });
+    const { grade } = await explore(`${site.url}/`, "Open a gate").finally(site.stop);
+    return grade.frictions.filter(({ category }) => category === "unreadable_page").length;
+  };
+  expect(await unreadable("/gate.ipynb", "application/x-ipynb+json")).toBe(0);
+  expect(await unreadable("/gate.drawio", "application/vnd.jgraph.mxfile")).toBe(0);
+  const named = { "content-disposition": 'attachment; filename="gate"' };
+  expect(await unreadable("/gate", "application/octet-stream", named)).toBe(0);
+  expect(await unreadable("/gate", "application/octet-stream")).toBe(1);
+  expect(await unreadable("/v1.2/gate.html", "application/octet-stream")).toBe(1);
+});
+
+test("what a page shows in a frame need not be a page, unless a link leads there or it is all there is", async () => {
+  const findings = async (body: string) => {
+    const site = serveSite({
+      "/": page(body),
+      "/demo": page('<title>Gate</title><div id="app"></div><script src="/a.js"></script>'),
+    });
+    const { grade } = await explore(`${site.url}/`, "Open a gate").finally(site.stop);
+    return grade.frictions.filter(({ severity }) => severity !== "low").map(({ category }) => category);
+  };
+  const frame = (url: string) => `<iframe src="${url}" title="Open a gate"></iframe>`;
+  const text = `<h1>Open a gate</h1><p>${prose.repeat(4)}</p>`;
+  expect(await findings(text + frame("/demo"))).toEqual([]);
+  expect(await findings(text + frame("/gone"))).toEqual(["dead_link"]);
+  expect(await findings(`${text}${frame("/demo")}<p>Or <a href="/demo">alone</a>.</p>`)).toEqual(["unreadable_page"]);
+  expect(await findings(frame("/demo"))).toContain("unreadable_page");
+});

@@ -1,4 +1,5 @@
 import type { Check } from "../agent.ts";
+import { isOtherFile, isView } from "../non-pages.ts";
 import { isReadable, type Page, readPage, startsLikeHtml } from "../page.ts";
 import { type FetchResult, maxBytes } from "./fetching.ts";
 
@@ -16,6 +17,9 @@ export type PageFault = {
   fix: string;
   place?: Pick<Check, "url" | "line" | "quote">;
 };
+
+/** A request with a response. */
+type Answered = Extract<FetchResult, { ok: true }>;
 
 const failure = (id: string, message: string, fix: string): PageFault => ({
   id,
@@ -106,8 +110,7 @@ export function findResponseFault(url: string, fetchResult: FetchResult): PageFa
 /** Why a page can't be used although nothing is wrong with its response. This is reported only if the answer depends on the page. */
 export function findFaultOfNeeded(url: string, fetchResult: FetchResult): PageFault | null {
   if (!fetchResult.ok) {
-    // Sites keep programs away from searches and from other views of their pages on purpose.
-    if (fetchResult.kind !== "disallowed" || new URL(url).search !== "") return null;
+    if (fetchResult.kind !== "disallowed" || isView(url)) return null;
     const fault = failure(
       "robots-allow",
       `${url} is disallowed by the host's robots.txt, but the answer depends on it`,
@@ -117,7 +120,8 @@ export function findFaultOfNeeded(url: string, fetchResult: FetchResult): PageFa
     return rule ? { ...fault, place: { url: rule.url, line: rule.line, quote: rule.text } } : fault;
   }
   const { response, contentType } = fetchResult;
-  return response.status >= 300 || isReadable(contentType) ? null : unreadableType(url, contentType);
+  const isPage = response.status < 300 && !isOtherFile(url) && !isDownload(fetchResult);
+  return isPage && !isReadable(contentType) ? unreadableType(url, contentType) : null;
 }
 
 const unreadableType = (url: string, contentType: string | null): PageFault =>
@@ -129,11 +133,13 @@ const unreadableType = (url: string, contentType: string | null): PageFault =>
 
 /** A Content-Disposition header with a file name. It means that the file should be saved. */
 const namedDownload = /^\s*attachment\s*;.*\bfilename\b/i;
+const isDownload = ({ response }: Answered): boolean =>
+  namedDownload.test(response.headers.get("content-disposition") ?? "");
 
 /** Whether a page is sent as a file of another kind without being offered as a download. The page is HTML, or it is Markdown by its name. */
-function isPageAsFile({ response, contentType }: Extract<FetchResult, { ok: true }>): boolean {
-  const { body, headers, url } = response;
-  if (isReadable(contentType) || namedDownload.test(headers.get("content-disposition") ?? "")) return false;
+function isPageAsFile(answered: Answered): boolean {
+  const { body, url } = answered.response;
+  if (isReadable(answered.contentType) || isDownload(answered)) return false;
   if (/\.(?:mdx?|markdown)$/i.test(new URL(url).pathname)) return true;
   return startsLikeHtml(new TextDecoder().decode(body.subarray(0, maxDoctypeBytes)));
 }
@@ -156,7 +162,7 @@ const challengeFault = (url: string): PageFault =>
   );
 
 /** Whether an error page tests the reader's browser. If the page says little, a script may load the test. */
-function isChallenge(url: string, { contentType, text }: Extract<FetchResult, { ok: true }>): boolean {
+function isChallenge(url: string, { contentType, text }: Answered): boolean {
   if (!isReadable(contentType)) return false;
   const page = readPage(url, contentType, text().slice(0, maxChallengeChars));
   return page.problem === "challenge" || (page.isThin && page.asksForProof);

@@ -1,3 +1,4 @@
+import { isOtherFile, isView } from "../../agents/non-pages.ts";
 import { slowPageMs } from "../../agents/page-problem.ts";
 import { pageKey } from "../../net/page-key.ts";
 import { type EventOf, type Http, hasFailed, isProbe } from "../events.ts";
@@ -59,6 +60,7 @@ function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): 
     (http) => http === request || (http.id !== null && http.id === failure.id),
   );
   const isStartUrl = url !== null && facts.startUrls.some((each) => normalizeUrl(each) === normalizeUrl(url));
+  if (!isStartUrl && isOnPurpose(failure)) return null;
   const blocksStart = hasReadNothing && isStartUrl;
   const problemOf = (): Problem => {
     if (url === null) return toolProblem(failure);
@@ -75,6 +77,12 @@ function failureDraft(failure: Failure, facts: Facts, hasReadNothing: boolean): 
     goal: blocksStart,
   };
   return { ...problemOf(), cause, events: seqs };
+}
+
+/** Whether docs mean to keep agents from what failed to be read: a view that robots.txt forbids, or a file that is no page. */
+function isOnPurpose({ code, url }: Failure): boolean {
+  if (url === null) return false;
+  return (code === "disallowed" && isView(url)) || (code === "content_type" && isOtherFile(url));
 }
 
 /** A failure that no URL belongs to. */
