@@ -1173,7 +1173,7 @@ test("removed lines of a diff are no part of its code", () => {
     "gate({\ngate(1, {\n});",
     false,
   ]);
-  const markdown = "# Open a gate\n\n```js\ngate({ // [!code --]\ngate(1, { // [!code ++]\n});\n```\n";
+  const markdown = "# Open a gate\n\n```js del={1}\ngate({\ngate(1, {\n});\n```\n";
   expect(readPage("http://docs.test/", "text/markdown", markdown).samples[0]).toMatchObject({ isDiff: true, line: 3 });
 });
 

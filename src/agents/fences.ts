@@ -11,8 +11,7 @@ const fenceMark = "`{3,20}|~{3,20}";
 /** The line that opens a block. Groups: what is before its mark, such as `> ` or `1. `, the mark, and the info string, such as `ts title="a.ts"`. */
 const openingLine = new RegExp(String.raw`^(\s*${quoteMarks}${itemMarks})(${fenceMark})([^${"`"}~].*)?$`);
 
-/** How builders mark a removed line of code: by a comment in it, or by its number in the line that opens the block. */
-const removedLine = /\[!code\s+--(?::\d+)?\]/;
+/** How builders mark removed lines by their numbers. */
 const diffMark = /\sdel=/;
 
 type Opening = { prefix: string; mark: string; info: string };
@@ -33,11 +32,11 @@ export function findFences(markdown: string): Fence[] {
     const prefix = prefixInBlock(opening);
     const code = withoutRemovedLines(lines.slice(index + 1, end).map((line) => line.replace(prefix, "")));
     const isWrong = wrongMark.test(opening.info);
-    const isDiff = diffMark.test(opening.info) || code.some((line) => removedLine.test(line));
+    const isDiff = diffMark.test(opening.info);
     fences.push({
       sample: {
         language: toLanguage(opening.info),
-        code: code.map((line) => (removedLine.test(line) ? "" : line)).join("\n"),
+        code: code.join("\n"),
         line: index + 1,
         isClosed,
         ...(isWrong && { isWrong }),
