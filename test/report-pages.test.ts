@@ -559,6 +559,13 @@ describe("trends", () => {
     expect(body).toContain('name="until" value="2026-11-09"');
   });
 
+  test("that start and end with a time show the first and the last day of it", async () => {
+    const period = "since=2026-11-02T00:00:00Z&until=2026-11-09T00:00:00Z";
+    const { body } = await app.send("GET", `/trends?promptId=${id}&${period}`);
+    expect(body).toContain('name="since" value="2026-11-02"');
+    expect(body).toContain('name="until" value="2026-11-08"');
+  });
+
   test("of another methodology have their own line and table", async () => {
     const { id } = createPrompt(app.service.ctx, app.a.org, { text: "Upload. https://docs.example.com" });
     const before = { methodology: { id: "0", hash: "000000000000", judge: null } };

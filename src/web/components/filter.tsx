@@ -55,14 +55,16 @@ export const Filter = ({ action, part, trigger = "change", clearLabel = false, s
 
 /** The first and the last day of a period. In the URL, each of them may also be a time. */
 export function PeriodFields({ since, until }: { since: string | undefined; until: string | undefined }) {
-  const dayOf = useDay();
+  const firstDayOf = useDay();
+  // A period ends before its last time: one until 2026-11-22T00:00 has 2026-11-21 as its last day.
+  const lastDayOf = (time: string) => firstDayOf(new Date(Date.parse(time) - 1).toISOString());
   return (
     <>
       <label class="inline">
-        From <input type="date" name="since" value={toDateField(since, dayOf)} />
+        From <input type="date" name="since" value={toDateField(since, firstDayOf)} />
       </label>
       <label class="inline">
-        To <input type="date" name="until" value={toDateField(until, dayOf)} />
+        To <input type="date" name="until" value={toDateField(until, lastDayOf)} />
       </label>
     </>
   );
@@ -70,13 +72,10 @@ export function PeriodFields({ since, until }: { since: string | undefined; unti
 
 const dayLength = "2026-11-21".length;
 
-/**
- * The value of a date field. A day stays unchanged. For a time, it is the last day before that time, because links to earlier data end with a time.
- */
+/** The value of a date field. A day stays unchanged. A time, as in links to earlier data, becomes its day. */
 function toDateField(time: string | undefined, dayOf: (iso: string) => string): string | undefined {
   if (time === undefined || time.length <= dayLength || Number.isNaN(Date.parse(time))) return time;
-  const lastMs = Date.parse(time) - 1;
-  return dayOf(new Date(lastMs).toISOString());
+  return dayOf(time);
 }
 
 /** Attributes that reload only the part at each `trigger`, and not the whole page. */
