@@ -29,8 +29,9 @@ export type Suspects = { builds: number[]; probability: number };
 const certainty = 0.95;
 /** Maximum number of runs that one step requests of a build. */
 const maxBatch = 5;
-/** A standard deviation in points. It has the weight of this many runs, so that a few equal scores don't rule out everything else. */
+/** The standard deviation of scores, in points, that is assumed before there are runs. */
 const priorSd = 2;
+/** The assumption has the weight of this many runs, so that a few equal scores don't rule out everything else. */
 const priorWeight = 2;
 /** The largest share of misleading runs that is assumed. With a share of one half, runs would tell nothing. */
 const maxMisleading = 0.45;
@@ -148,16 +149,17 @@ function sidesOf(scores: BuildScore[], first: number): Sides {
  * further.
  */
 function posteriorBySides(last: number, scores: BuildScore[], sides: Sides): number[] {
-  const maxRatio = Math.log((1 - sides.misleading) / sides.misleading);
+  const maxLogRatio = Math.log((1 - sides.misleading) / sides.misleading);
   const middle = (sides.unchanged + sides.changed) / 2;
-  const ratios = Array.from({ length: last + 1 }, () => 0);
+  const logRatios = Array.from({ length: last + 1 }, () => 0);
   for (const { build, score } of scores) {
-    const ratio = ((sides.changed - sides.unchanged) * (score - middle)) / sides.variance;
-    ratios[build] = (ratios[build] ?? 0) + Math.max(-maxRatio, Math.min(maxRatio, ratio));
+    // How much more likely the score is with the change than without it, as a logarithm.
+    const logRatio = ((sides.changed - sides.unchanged) * (score - middle)) / sides.variance;
+    logRatios[build] = (logRatios[build] ?? 0) + Math.max(-maxLogRatio, Math.min(maxLogRatio, logRatio));
   }
-  // If a build is the first with the change, all later builds have it, too. So its logarithm is the sum of the ratios from it on.
-  const logs = ratios.map((_, first) =>
-    first === 0 ? Number.NEGATIVE_INFINITY : ratios.slice(first).reduce((sum, ratio) => sum + ratio, 0),
+  // If a build is the first with the change, all later builds have it, too. So its logarithm is the sum of their logarithms.
+  const logs = logRatios.map((_, first) =>
+    first === 0 ? Number.NEGATIVE_INFINITY : logRatios.slice(first).reduce((sum, logRatio) => sum + logRatio, 0),
   );
   const largest = Math.max(...logs);
   const weights = logs.map((log) => Math.exp(log - largest));
@@ -180,7 +182,10 @@ export function suspectsOf({ last, skipped }: Bisection, posterior: number[]): S
   return groups.reduce((a, b) => (b.probability > a.probability ? b : a));
 }
 
-/** The error that is allowed for each build on the way, so that the result of all of them is certain. */
+/**
+ * The largest probability with which a decision about one build may be wrong. It is so small that the result is certain although it needs as many
+ * decisions as a binary search, and half of that, because the first build with the change lies between two decided builds that may both be wrong.
+ */
 const errorOf = ({ last }: Bisection): number => (1 - certainty) / (2 * Math.max(1, Math.ceil(Math.log2(last))));
 
 /** The probability of each build to have the change. It has the change if it or an earlier build is the first. */
@@ -202,17 +207,18 @@ function nextBuildOf(design: Bisection, scores: BuildScore[], posterior: number[
   const tried = new Set(scores.map(({ build }) => build)).size - 2;
   const mayBegin = isDeterministic || tried < Math.ceil(Math.log2(last)) + maxDetours;
   const changed = changedOf(posterior);
-  const balanceOf = (build: number) => Math.abs((changed[build] ?? 0) - 0.5);
+  const distanceFromHalf = (build: number) => Math.abs((changed[build] ?? 0) - 0.5);
   const mayRun = (build: number) =>
     !skipped.has(build) && scoresOf(scores, build).length < (isDeterministic ? 1 : maxRuns);
   const builds = Array.from({ length: last - 1 }, (_, i) => i + 1).filter(mayRun);
-  const isUndecided = (build: number) => scoresOf(scores, build).length > 0 && balanceOf(build) < 0.5 - errorOf(design);
-  const mayTell = (build: number) => balanceOf(build) < 0.5 - rounding;
+  const isUndecided = (build: number) =>
+    scoresOf(scores, build).length > 0 && distanceFromHalf(build) < 0.5 - errorOf(design);
+  const mayTell = (build: number) => distanceFromHalf(build) < 0.5 - rounding;
   const begunBuilds = builds.filter(isUndecided);
   const newBuilds = mayBegin ? builds.filter(mayTell) : [];
   const choices = begunBuilds.length > 0 ? begunBuilds : newBuilds;
   if (choices.length === 0) return null;
-  return choices.reduce((a, b) => (balanceOf(b) < balanceOf(a) - rounding ? b : a));
+  return choices.reduce((a, b) => (distanceFromHalf(b) < distanceFromHalf(a) - rounding ? b : a));
 }
 
 /** Half of the runs with which A. Wald's sequential test is expected to decide a build. Only half, because it may need fewer. */
@@ -223,7 +229,9 @@ function batchOf(design: Bisection, scores: BuildScore[], posterior: number[], b
   const informationPerRun = (mean(bad) - mean(good)) ** 2 / (2 * within);
   const error = errorOf(design);
   const probability = Math.min(1 - error, Math.max(error, changedOf(posterior)[build] ?? 0.5));
-  const needed = Math.log((1 - error) / error) - Math.abs(Math.log(probability / (1 - probability)));
+  const decidingLogOdds = Math.log((1 - error) / error);
+  const presentLogOdds = Math.abs(Math.log(probability / (1 - probability)));
+  const expectedRuns = (decidingLogOdds - presentLogOdds) / informationPerRun;
   const left = maxRuns - scoresOf(scores, build).length;
-  return Math.max(1, Math.min(maxBatch, left, Math.round(needed / (2 * informationPerRun))));
+  return Math.max(1, Math.min(maxBatch, left, Math.round(expectedRuns / 2)));
 }

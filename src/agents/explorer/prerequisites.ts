@@ -80,9 +80,8 @@ const keyOf = ({ ecosystem, name }: Package) => `${ecosystem} ${name}`;
 type ImportingSample = { sample: CodeSample; imports: Package[] };
 
 /**
- * What a package needs to be explained. It needs an installation if the docs import it on several pages or, if they have one page, in several
- * samples. Otherwise it may belong to one example only, unless its name is nearly that of a package that the docs install. Where packages may be
- * imported under other names, only the product's own packages are known to need an installation.
+ * The imported packages whose installation the docs must explain: those that the docs import on several pages or, if they have one page, in several
+ * samples. Another package may belong to one example only, unless its name is nearly that of a package that the docs install.
  */
 function packageNeeds(
   page: ReadPage,
@@ -91,22 +90,27 @@ function packageNeeds(
   products: string[],
 ): Need[] {
   const installedPackages = [...installs.values()].flat();
+  const sameEcosystem = ({ ecosystem }: Package) =>
+    installedPackages.filter((installed) => installed.ecosystem === ecosystem);
   const own = page.samples.map((sample): ImportingSample => ({ sample, imports: importsOf(sample) }));
   const others = pages.filter((other) => other !== page).flatMap(({ samples }) => samples.flatMap(importsOf));
   const isShared = sharedImports(own, others);
-  const isMeant = misnamedImports([...others, ...own.flatMap(({ imports }) => imports)], pages);
+  const isIntended = misnamedImports([...others, ...own.flatMap(({ imports }) => imports)], pages);
+  const findIntendedPackage = (imported: Package): Package | undefined =>
+    imported.ecosystem === "npm"
+      ? sameEcosystem(imported).find((installed) => isIntended(installed, imported))
+      : undefined;
   const needs = new Map<string, Need>();
   for (const { sample, imports } of own)
     for (const imported of imports) {
-      const { name, ecosystem } = imported;
+      const { name } = imported;
+      // Where packages may be imported under other names, only those of the product are certain to need an installation of their name.
       const isCertain = products.some((product) => isRelated(name, product));
       if (!(isCertain || isNameExact(imported)) || needs.has(name)) continue;
       const isInstalled = installedPackages.some((installed) => provides(installed, imported));
-      const sameEcosystem = installedPackages.filter((installed) => installed.ecosystem === ecosystem);
-      const mayBeMisnamed = !isInstalled && ecosystem === "npm";
-      const meant = mayBeMisnamed ? sameEcosystem.find((installed) => isMeant(installed, imported)) : undefined;
-      if (!isShared(imported) && !meant) continue;
-      const alike = meant ?? sameEcosystem.find((installed) => isRelated(installed.name, name));
+      const intended = isInstalled ? undefined : findIntendedPackage(imported);
+      if (!isShared(imported) && !intended) continue;
+      const alike = intended ?? sameEcosystem(imported).find((installed) => isRelated(installed.name, name));
       const subject = `how to install “${name}”${!isInstalled && alike ? ` (they install “${alike.name}”)` : ""}`;
       const isExplained = isInstalled || pages.some((other) => namesInInstallation(other, name));
       needs.set(name, { name, subject, line: lineInSample(sample, name), isExplained, isCertain });
@@ -183,8 +187,8 @@ function secretNeeds(page: ReadPage, pages: ReadPage[], products: string[]): Nee
   const knownNames = samples.flatMap((sample) => [...secretsOf(sample), ...importsOf(sample)].map(({ name }) => name));
   const isNamed = (name: string) => pages.some((each) => namesSecret(each, name));
   const isCertain = (secret: Secret) => isOfProduct(secret, products, knownNames);
-  // If the docs name a secret, what they say in general is about that one. Otherwise, it is about the secret of their product. Any other secret needs
-  // words of its own.
+  // General words such as "your API key" are about the secret that the docs name. If they name none, these words are about the secret of the product.
+  // The docs must describe any other secret on its own.
   const namedSecret = samples.flatMap(secretsOf).find(({ name }) => isNamed(name));
   const isExplained = (secret: Secret) => {
     if (isNamed(secret.name)) return true;
@@ -236,6 +240,7 @@ function versionChecks(page: ReadPage, installs: Map<ReadPage, Package[]>): Chec
   for (const { name, major: givenMajor, ecosystem, hasFirstPath, line } of used) {
     const sameInstalled = installed.filter((each) => each.ecosystem === ecosystem && each.name === name);
     const majors = sameInstalled.flatMap((each) => each.major ?? []);
+    // The path of a Go module has no version up to 1. If the docs install the module by such a path, too, both are the same.
     const isFirst = hasFirstPath && !sameInstalled.some((each) => each.hasFirstPath);
     const major = givenMajor ?? (isFirst ? 1 : null);
     if (major === null || majors.length === 0 || majors.includes(major)) continue;

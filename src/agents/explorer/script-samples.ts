@@ -26,7 +26,7 @@ const wrappers: [string, string][] = [
 export function parseScript(code: string): ParseResult {
   const fullResult = readScript(code);
   if (!fullResult?.broken) return fullResult;
-  // Statements followed by their output, or alternatives: each part is valid on its own.
+  // Statements followed by their output, or alternatives: no part is broken on its own. A part that can't be judged isn't.
   const parts = code.split(/\n[ \t]*\n|\n(?=\{)|^[ \t]*\/\/.*$/m).filter((part) => part.trim() !== "");
   const lines = code.split("\n").filter((line) => line.trim() !== "");
   const isValidInPieces = [parts, lines].some(
@@ -43,6 +43,14 @@ export function parseScript(code: string): ParseResult {
 
 /** The start of output after the statements: `=> [`, `// => {`. */
 const outputMark = /^[ \t]*(?:\/\/)?[ \t]*(?:=+>|-+>|→)/m;
+
+/** Signatures for readers, which are no programs. */
+const signatures = [
+  // `listen(port): Server`.
+  /^[ \t]*(new\s+)?[\w.$]+(<[^>\n]*>)?\([^()\n]*\)\s*(:|=>|->)\s*[\w<{[|]/m,
+  // `listen(port: number`.
+  /^[ \t]*(new\s+)?[\w.$]+\([^)\n"'`{]*\w\??:\s/m,
+];
 
 /** Text that docs write in scripts, but that no parser reads. */
 const unparsableScripts = [
@@ -75,7 +83,9 @@ function isInsteadOfCode(code: string, lineNumber: number): boolean {
 function readScript(code: string): ParseResult {
   let furthest: SyntaxProblem | null = null;
   // Members of an array or object are separated by commas, imports and exports aren't.
-  const trimmedCode = code.trim().replace(/^(?:import|export)\b/.test(code.trim()) ? /;$/ : /[;,]$/, "");
+  const startsWithImport = /^(?:import|export)\b/.test(code.trim());
+  const separator = startsWithImport ? /;$/ : /[;,]$/;
+  const trimmedCode = code.trim().replace(separator, "");
   // Almost anything is valid as children of an element, so this is tried only for code that starts like an element.
   const wrappersToTry = trimmedCode.startsWith("<") ? [...wrappers, ["<>\n", "\n</>"] as const] : wrappers;
   for (const loader of ["ts", "tsx"] as const) {
@@ -83,12 +93,8 @@ function readScript(code: string): ParseResult {
     for (const [prefix, suffix] of wrappersToTry) {
       const problem = syntaxProblem(transpiler, prefix === "" ? code : prefix + trimmedCode + suffix);
       if (problem === null) return validResult;
-      // The parser read the code in a wrapper, and without the white space around it.
-      const offset = Math.min(problem.offset - prefix.length, code.length);
-      const skipped = prefix === "" ? 0 : code.length - code.trimStart().length;
-      const isMissing = prefix.length <= problem.offset && missingMark.test(problem.message);
-      const line = isMissing ? lineOfMissing(code, skipped + offset) : problem.line - (prefix.split("\n").length - 1);
-      if (offset > (furthest?.offset ?? -1)) furthest = { message: problem.message, line, offset };
+      const place = toPlaceInSample(problem, prefix, code);
+      if (place.offset > (furthest?.offset ?? -1)) furthest = { message: problem.message, ...place };
     }
   }
   if (furthest === null || !/^(Expected|Unexpected|Unterminated|Syntax error|Unclosed)/.test(furthest.message))
@@ -96,16 +102,21 @@ function readScript(code: string): ParseResult {
   return { broken: true, message: furthest.message, line: Math.min(furthest.line, code.split("\n").length) };
 }
 
+/**
+ * Where a problem of wrapped code is. The parser read the prefix, then the code without the white space around it. `offset` counts from the start of
+ * that code, and `line` is a line of the sample.
+ */
+function toPlaceInSample(problem: SyntaxProblem, prefix: string, code: string): { line: number; offset: number } {
+  const offset = Math.min(problem.offset - prefix.length, code.length);
+  const isMissing = prefix.length <= problem.offset && missingMark.test(problem.message);
+  if (!isMissing) return { line: problem.line - (prefix.split("\n").length - 1), offset };
+  // Without a prefix, the parser read the white space, too.
+  const skipped = prefix === "" ? 0 : code.length - code.trimStart().length;
+  return { line: lineOfMissing(code, skipped + offset), offset };
+}
+
 /** The parser found something else where a separator or a closing bracket must be. */
 const missingMark = /^Expected "[,;)}\]]" but found/;
-
-/** Signatures for readers, which are no programs. */
-const signatures = [
-  // `listen(port): Server`.
-  /^[ \t]*(new\s+)?[\w.$]+(<[^>\n]*>)?\([^()\n]*\)\s*(:|=>|->)\s*[\w<{[|]/m,
-  // `listen(port: number`.
-  /^[ \t]*(new\s+)?[\w.$]+\([^)\n"'`{]*\w\??:\s/m,
-];
 
 /** What a parser reports, and where: the line from 1, and the index of the character. */
 type SyntaxProblem = { message: string; line: number; offset: number };

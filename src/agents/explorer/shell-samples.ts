@@ -110,17 +110,18 @@ async function parseShell(code: string, isExtracted: boolean): Promise<ParseResu
 }
 
 /**
- * The line of a quote that isn't closed; null if there is none. The next quote of its kind is on a later line and a word follows it, so that quote
- * opens another text instead of closing this one.
+ * The line of a quote that isn't closed; null if there is none. In these lines it is the first one: the next quote of its kind is on a later line and
+ * before a word, so it opens another text.
+ *
+ *     echo "one
+ *     echo "two"
  */
 function lineOfOpenQuote(commands: string): number | null {
   let open: { quote: string; index: number } | null = null;
   for (const { 0: match, index } of commands.matchAll(/\\[\s\S]|["']|(?<=^|\s)#.*/g)) {
-    if (match.length > 1) {
-      // In a text, a number sign doesn't start a comment, but the quote that ends the text may follow the sign.
-      if (open === null || match.startsWith("\\")) continue;
-      if (!match.includes(open.quote)) continue;
-      open = null;
+    if (match.startsWith("\\")) continue;
+    if (match.startsWith("#")) {
+      if (open !== null && endsText(match, open.quote)) open = null;
       continue;
     }
     if (open === null) open = { quote: match, index };
@@ -132,6 +133,9 @@ function lineOfOpenQuote(commands: string): number | null {
   }
   return null;
 }
+
+/** In a text, a number sign doesn't start a comment, so the quote that ends the text may follow the sign. */
+const endsText = (afterNumberSign: string, quote: string): boolean => afterNumberSign.includes(quote);
 
 /**
  * Finds a line of options that the shell reads as a command of its own, because the line before it doesn't end in a backslash like other lines of the
@@ -145,14 +149,16 @@ function checkContinuations(
   const lines = commands.split("\n");
   for (const { pos } of statements) {
     if (!/^--?[A-Za-z]/.test(commands.slice(pos, pos + 3))) continue;
-    const index = lineAt(commands, pos) - 1;
-    const previous = lines[index - 1] ?? "";
-    const isContinued = lines[index - 2]?.endsWith("\\") || lines[index]!.endsWith("\\") || /\\[ \t]+$/.test(previous);
+    const lineNumber = lineAt(commands, pos);
+    const current = lines[lineNumber - 1]!;
+    const previous = lines[lineNumber - 2] ?? "";
+    const beforePrevious = lines[lineNumber - 3];
+    const isContinued = beforePrevious?.endsWith("\\") || current.endsWith("\\") || /\\[ \t]+$/.test(previous);
     if (previous.trim() === "" || !isContinued) continue;
     return {
       broken: true,
       message: "a line of options is a command of its own, because the line before it lacks a backslash at its end",
-      line: isExtracted ? 1 : index,
+      line: isExtracted ? 1 : lineNumber - 1,
     };
   }
   return { broken: false };

@@ -20,7 +20,7 @@ const maxSitemapLinks = 2000;
 export async function* readSiteListings(session: Session, origin: string, start: string): Steps<SiteListings> {
   return yield* useTool(session, "read_map", { origin }, async (log) => {
     const { fetcher } = session;
-    const robotsText = await fetchUrl(fetcher, toCheckRequest(`${origin}/robots.txt`), log);
+    const robotsResult = await fetchUrl(fetcher, toCheckRequest(`${origin}/robots.txt`), log);
     const llmsTxtUrls = [...new Set([`${origin}/llms.txt`, `${folderOf(start)}llms.txt`])];
     const llmsTxts = await mapInOrder(llmsTxtUrls, 2, log, (url, own) => readLlmsTxt(session, url, own));
     const markdownUrl = markdownUrlOf(start);
@@ -30,7 +30,7 @@ export async function* readSiteListings(session: Session, origin: string, start:
     const fromLlmsTxt = llmsTxts.filter((file) => file !== null);
     const output = {
       origin,
-      robotsTxt: robotsText.ok ? robotsText.response.status : robotsText.kind,
+      robotsTxt: robotsResult.ok ? robotsResult.response.status : robotsResult.kind,
       llmsTxt: fromLlmsTxt.map(({ url, links }) => ({ url, links: links.length })),
       sitemaps: sitemaps.map(({ url, links }) => ({ url, links: links.length })),
       markdownTwin: markdownUrl === null ? null : { url: markdownUrl, served: isServed },
@@ -56,18 +56,21 @@ async function readLlmsTxt(session: Session, url: string, log: Log): Promise<Lis
   const hasLinkOrHeading = /\]\(|^#\s/m.test(text);
   if (isHtml(text) || !hasLinkOrHeading) return null;
   const page = readPage(fetchResult.response.url, "text/markdown", text);
-  // The sentence after a link describes its page. It helps to choose a page.
-  const descriptions = new Map<string, string>();
+  // The line of a link describes its page. It helps to choose a page.
+  const lines = new Map<string, string>();
   for (const line of text.split("\n"))
     for (const match of line.slice(0, 1000).matchAll(/\[([^\][]{1,200})\]\(/g))
-      descriptions.set(match[1]!, line.slice(0, 1000));
+      lines.set(match[1]!, line.slice(0, 1000));
   const links = page.links.map(({ url: address, text: name }) => ({
     url: address,
     text: name,
-    context: (descriptions.get(name) ?? "").replace(/\([^()]*\)/g, " "),
+    context: withoutLinkTargets(lines.get(name) ?? ""),
   }));
   return { url: fetchResult.response.url, text, links };
 }
+
+/** `[Limits](/limits): per hour` as `[Limits] : per hour`. Other words in parentheses are lost, too. */
+const withoutLinkTargets = (line: string): string => line.replace(/\([^()]*\)/g, " ");
 
 async function servesMarkdown(session: Session, url: string, log: Log): Promise<boolean> {
   if (await findRefusal(session.fetcher, url, log)) return false;

@@ -123,7 +123,7 @@ function MatrixTable({ base, matrix: { agents, prompts, total }, evalRequestId }
             {agents.map((each) => (
               <td key={nameOf(each)} data-label={nameOf(each)} data-standing={each.results.standing}>
                 <Results results={each.results} />
-                <Coverage {...each} total={total} />
+                <CountedPrompts {...each} total={total} />
               </td>
             ))}
           </tr>
@@ -152,7 +152,7 @@ function MatrixTable({ base, matrix: { agents, prompts, total }, evalRequestId }
 }
 
 /** The number of prompts in the summary of an agent. */
-const Coverage = ({ prompts, otherPrompts, total }: MatrixAgent & { total: number }) => (
+const CountedPrompts = ({ prompts, otherPrompts, total }: MatrixAgent & { total: number }) => (
   <small>
     {prompts} of {count(total, "prompt")}
     {otherPrompts > 0 && `; ${otherPrompts} with another scope or methodology not counted`}
