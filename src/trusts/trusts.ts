@@ -133,6 +133,7 @@ function giveKey(ctx: Context, claims: Claims, org: OrgId | null): ExchangedKey 
   if (!trust) return "No trust of the organization covers the job.";
   const job = toCiJob(trust.provider, claims);
   return transaction(ctx.db, (tx) => {
+    // If the clock is set forward by mistake, no used token may be forgotten, because it could be used again after the clock is right.
     const provenAt = ctx.provenTime.now();
     // Tokens are accepted until some seconds after they expired.
     tx.delete(usedTokens)
@@ -141,6 +142,7 @@ function giveKey(ctx: Context, claims: Claims, org: OrgId | null): ExchangedKey 
     const usedToken = { issuer: claims.iss, jti: claims.jti, expiresAt: Math.ceil(claims.exp * 1000) };
     if (tx.insert(usedTokens).values(usedToken).onConflictDoNothing().returning().all().length === 0)
       throw tokenRefused("The ID token was used before. Request a new one for each exchange.");
+    // From the first exchange on, the trust is for this repository only, and not for a later one of the same name.
     if (trust.repositoryId === null && job.repositoryId !== null)
       tx.update(trusts)
         .set({ repositoryId: job.repositoryId })
