@@ -25,8 +25,9 @@ export type ModelRecord = {
   lastFailure: { status: number; message: string; isMain: boolean } | null;
   /** What the provider said when the main conversation was last too long; null: it never was. */
   overflow: string | null;
-  /** How often in a row the main conversation became too long again after few answers, and the number of answers since the last time. */
+  /** How often in a row the main conversation became too long, each time after few answers. */
   overflowCount: number;
+  /** Number of its answers since it was last too long. */
   answersSinceOverflow: number;
   /** Whether a call was refused with 402, as the gateway does once the run has used its budget. */
   isOverBudget: boolean;
@@ -92,19 +93,19 @@ async function countAndForward(
 ): Promise<Response> {
   record.callCount++;
   record.callsInProgress++;
-  const end = firstCall(() => void record.callsInProgress--);
-  return await forward(record, send, request, end).catch((error) => {
-    end();
+  const countEnd = firstCall(() => void record.callsInProgress--);
+  return await forward(record, send, request, countEnd).catch((error) => {
+    countEnd();
     throw error;
   });
 }
 
-/** Forwards a model call. `onEnd` is called when its answer is over. */
+/** Forwards a model call. `countEnd` is called when its answer is over. */
 async function forward(
   record: ModelRecord,
   send: ReturnType<typeof viaSocket>,
   request: Request,
-  onEnd: () => void,
+  countEnd: () => void,
 ): Promise<Response> {
   const { pathname, search } = new URL(request.url);
   const reader = findReader(pathname);
@@ -128,17 +129,17 @@ async function forward(
   if (status >= 400) {
     const error = (await response.text()).slice(0, maxErrorChars);
     addFailure(record, status, error, isMain);
-    onEnd();
+    countEnd();
     return new Response(error, { status, headers: response.headers });
   }
   setLastFailure(record, isMain, null);
   if (isMain) record.answersSinceOverflow++;
   if (!body) {
-    onEnd();
+    countEnd();
     return response;
   }
   const isStream = /^text\/event-stream/i.test(response.headers.get("content-type") ?? "");
-  const hooks = isMain ? recordAnswer(record, reader, isStream, onEnd) : { onBytes() {}, onEnd };
+  const hooks = isMain ? recordAnswer(record, reader, isStream, countEnd) : { onBytes() {}, onEnd: countEnd };
   return new Response(passOn(body, hooks), { status, headers: response.headers });
 }
 
@@ -167,7 +168,7 @@ function recordAnswer(
   record: ModelRecord,
   reader: NonNullable<ReturnType<typeof findReader>>,
   isStream: boolean,
-  onEnd: () => void,
+  countEnd: () => void,
 ): AnswerHooks {
   const answerReader = createAnswerReader(reader, isStream);
   const meter = createMeter(reader.format, isStream);
@@ -179,7 +180,7 @@ function recordAnswer(
       meter.push(bytes);
     },
     onEnd(by) {
-      onEnd();
+      countEnd();
       answer.hasEnded = by !== "client";
       if (by !== "provider") return;
       meter.end();

@@ -136,6 +136,22 @@ function findCitation<P>(
   return { objection: "the quote is only in events that prove nothing" };
 }
 
+/** What proves that a part of the goal wasn't met. Several parts may share it, unlike the proof of a part that was met. */
+type FailureProof = { grade: Proof["grade"]; isShareable: true };
+/** A response proves more than the agent's machine. */
+const toFailureProof = (event: SessionEvent): FailureProof => ({
+  grade: event.type === "http" ? "verified" : "observed",
+  isShareable: true,
+});
+
+/** What proves that a part of the goal was met, with the judge's quote. */
+type QuotedProof = { quote: string; proof: Proof };
+
+/** Whether a proof shows nothing more than another one: it has the same quote, or only values that the other one has from the same call. */
+const showsNothingMore = ({ quote, proof }: QuotedProof, than: QuotedProof) =>
+  quote === than.quote ||
+  (proof.call === than.proof.call && proof.values.every((value) => than.proof.values.includes(value)));
+
 /** Checks the claims about the parts of the goal, in their order. Two parts can't be met by the same proof. */
 function checkParts(
   answer: Answer,
@@ -149,7 +165,7 @@ function checkParts(
   const usedProofs: QuotedProof[] = [];
   const proveSuccess = (event: SessionEvent, quote: string): Proof | null => {
     const proof = proofOf(event, quote);
-    return proof !== null && !usedProofs.some((used) => isSameProof(used, { quote, proof })) ? proof : null;
+    return proof !== null && !usedProofs.some((used) => showsNothingMore({ quote, proof }, used)) ? proof : null;
   };
   const proveFailure = (event: SessionEvent): FailureProof | null =>
     textSourceOf(event, (id) => toolByCall.get(id)) === "page" ? null : toFailureProof(event);
@@ -172,7 +188,7 @@ function checkParts(
       return { ...unclear, evidence: claim.met === "yes" ? "judged" : null };
     }
     const { quote, events, proof } = citation;
-    if (proof.values !== null) usedProofs.push({ quote, proof });
+    if (!("isShareable" in proof)) usedProofs.push({ quote, proof });
     return { text, met: claim.met, evidence: proof.grade, quote, events, why };
   });
   return { parts, dropped };
@@ -195,20 +211,6 @@ function checkFrictions(answer: Answer, session: SessionEvent[], removeUnknownUr
   });
   return { frictions, dropped };
 }
-
-/** What proves that a part of the goal wasn't met; a response proves more than the agent's machine. `values` null: parts may share a proof. */
-type FailureProof = { grade: Proof["grade"]; values: null };
-const toFailureProof = (event: SessionEvent): FailureProof => ({
-  grade: event.type === "http" ? "verified" : "observed",
-  values: null,
-});
-
-type QuotedProof = { quote: string; proof: Proof };
-
-/** Whether one proof shows nothing more than another: it has the same words, or the same values of the same call. */
-const isSameProof = (a: QuotedProof, b: QuotedProof) =>
-  a.quote === b.quote ||
-  (a.proof.call === b.proof.call && b.proof.values.every((value) => a.proof.values.includes(value)));
 
 /** `https://host/path`, `www.host`, `mailto:a@b`. */
 const addressWithScheme = String.raw`(?:[a-z][a-z0-9+.-]*:\/\/|www\.|(?:javascript|data|mailto|file):)\S+`;
