@@ -216,10 +216,11 @@ export type AgentContext = {
   /** Secrets for the success checks of the task, which nothing else of a session may see. Absent: there are none. */
   checkSecrets?: CheckSecrets;
   /**
-   * The network access of the agent itself: tunnels to any host at an address that the run may reach. Absent: its process connects without a proxy.
+   * The open network access of the agent itself: tunnels to any host at an address that the run may reach. Absent: its process connects without a
+   * proxy.
    */
   egress?: EgressSocket;
-  /** Opens `egress` for an agent in a process of its own, which has no network. */
+  /** For an agent in a process of its own, which has no network: called before the process starts, which then gets the result as `egress`. */
   openEgress?: () => Promise<EgressSocket & { close(): void }>;
 };
 

@@ -40,7 +40,8 @@ export async function setUpWorkspace(
   mkdirSync(baselineOf(sandbox), { mode: 0o700 });
   // Without a setup the workspace is empty.
   if (setup) await copyWorkspace(sandbox.workspace, baselineOf(sandbox));
-  // The sandbox of a service that runs as root belongs to another user. The folder around the baseline is closed to all others.
+  // If the service runs as root, the user of the sandbox is another one and must be able to read the baseline. Nobody else can read it, because the
+  // folder around it is closed.
   chmodSync(baselineOf(sandbox), 0o755);
   return prepared;
 }

@@ -15,7 +15,7 @@ import {
 } from "./messages.ts";
 import { connectRedis, replaceMessage } from "./redis.ts";
 
-/** How long a state waits for further changes before it is sent. */
+/** How long the state that a worker should be in waits for further changes before it is sent. */
 const stateDelayMs = 20;
 
 /**
@@ -49,7 +49,7 @@ export const openFleet = (url: string, version: string, waitMs: number, log: Log
   otherService: null as string | null,
   /** The sessions that workers have, by key. */
   sessions: new Map<string, Assignment>(),
-  /** Number of the last state that a worker got. */
+  /** Number of the last state that was sent to a worker. */
   stateNumber: 0,
   /** Resolves when something about the workers may have changed. */
   change: Promise.withResolvers<void>(),
@@ -100,9 +100,10 @@ export function notifyOfChange(fleet: Fleet): void {
 
 /** The workers that take sessions. */
 export const listUsableWorkers = (fleet: Fleet): ConnectedWorker[] =>
-  [...fleet.workers.values()].filter((worker) => stateOf(fleet, worker) === "ready");
+  [...fleet.workers.values()].filter((worker) => readinessOf(fleet, worker) === "ready");
 
-function stateOf({ version }: Fleet, { info, isDraining }: ConnectedWorker): WorkerStatus["state"] {
+/** Whether a worker takes sessions, and why not. */
+function readinessOf({ version }: Fleet, { info, isDraining }: ConnectedWorker): WorkerStatus["state"] {
   if (info.version !== version) return "refused";
   if (isDraining) return "draining";
   return info.problem === null ? "ready" : "not_ready";
@@ -132,7 +133,7 @@ function toStatus(fleet: Fleet, worker: ConnectedWorker): WorkerStatus {
   const at = performance.now();
   return {
     ...info,
-    state: stateOf(fleet, worker),
+    state: readinessOf(fleet, worker),
     credential: credential === sharedCredential ? null : credential,
     runIds: sessionsOf(fleet, info.id).map(([key]) => runOf(key)),
     connectedMs: Math.round(at - connectedAt),
@@ -144,8 +145,10 @@ function toStatus(fleet: Fleet, worker: ConnectedWorker): WorkerStatus {
 export async function sendDuty(fleet: Fleet, credential: string, id: string, duty: Duty): Promise<void> {
   const { service, version, redis, goneMs, otherService } = fleet;
   if (otherService !== null) return;
+  // The last batch that was taken tells the worker which batches it may forget.
   const sessions = Object.fromEntries(sessionsOf(fleet, id).map(([key, { lastTaken }]) => [key, lastTaken]));
   const state: ToWorker = { service, version, duty, number: ++fleet.stateNumber, sessions };
+  // States are sent repeatedly. One that is still there after this time is for a worker that is gone.
   await replaceMessage(redis, stateKeyOf(credential, id), state, 2 * goneMs);
 }
 

@@ -30,7 +30,7 @@ import { getSession, getTrace } from "./trace.ts";
 import { Trace, traceQuery } from "./trace-schema.ts";
 
 const dimension = Report.properties.dimensions.items.properties;
-/** The fields that an agent needs most. The result contains all fields. */
+/** Describes only the fields that an agent needs most, to keep the list of tools short. The result also has the other fields. */
 const BriefReport = Type.Object({
   ...Type.Omit(Report, ["product", "task", "wordings", "notChecked", "context", "baseline"]).properties,
   prompt: Type.Pick(Report.properties.prompt, ["id", "title"]),
@@ -167,18 +167,27 @@ const maxEventTextChars = 2000;
 const maxPointsAtOnce = 10;
 /** Maximum characters of edits. Longer edits are left out, but `context.edits` still counts them. */
 const maxEditsChars = 1_500;
-/** Maximum characters of the other fields of a report. Their texts are shortened further until they fit. */
+/** Maximum characters of the other fields of a report. */
 const maxRestChars = 7_000;
+/** Maximum characters of each text in these fields. The next one applies if the fields are still too long. */
 const maxCharsPerText = [2000, 500, 150];
+
+/** Shortens the texts only as far as needed, and as far as possible if they never fit. */
+function shortenToFit<T>(rest: T): T {
+  let shortened = rest;
+  for (const maxChars of maxCharsPerText) {
+    shortened = shortenTexts(rest, maxChars);
+    if (JSON.stringify(shortened).length <= maxRestChars) break;
+  }
+  return shortened;
+}
 
 /** A report with some of its friction points and recommended fixes, starting at `offset`. The most severe come first. */
 function toBriefReport({ frictionPoints, recommendations, run, ...others }: Report, offset: number) {
   const { edits, ...restOfRun } = run;
   const hasLongEdits = JSON.stringify(edits ?? null).length > maxEditsChars;
   const rest = { run: hasLongEdits ? restOfRun : run, ...others };
-  const shortenedRests = maxCharsPerText.map((maxChars) => shortenTexts(rest, maxChars));
-  const fittingRest = shortenedRests.find((each) => JSON.stringify(each).length <= maxRestChars);
-  const brief = fittingRest ?? shortenedRests.at(-1) ?? rest;
+  const brief = shortenToFit(rest);
   // A friction point and a fix of the same rank are returned together, so that one offset works for both lists.
   const rows = Array.from({ length: maxPointsAtOnce }, (_, i) => ({
     points: frictionPoints.slice(offset + i, offset + i + 1),
