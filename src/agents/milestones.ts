@@ -16,8 +16,9 @@ const Section = {
   heading: Type.String(),
   /** Line in the Markdown of the page, 1-based. */
   line: Type.Integer(),
-  /** Share of the goal in its text, and in its headings. */
+  /** Share of the goal in its text. */
   share: Share,
+  /** Share of the goal in its headings. Its maximum isn't checked. */
   headingShare: Type.Number({ minimum: 0 }),
   /** The words of the goal that it contains. */
   terms: Texts,
@@ -266,9 +267,9 @@ export function readMilestone<T extends Fields>(fields: T): (T & Milestone) | Un
   const isReadable =
     typeof name === "string" && Object.hasOwn(details, name) && checkOf(name as MilestoneName).Check(detail);
   if (isReadable) return { ...fields, type: "milestone" } as T & Milestone;
-  const { type: _, ...raw } = fields;
-  // It was unreadable already when it was stored.
-  return { type: "milestone", name: null, raw: name === null && "raw" in raw ? raw.raw : raw };
+  const { type: _, ...stored } = fields;
+  const wasUnreadable = name === null && "raw" in stored;
+  return { type: "milestone", name: null, raw: wasUnreadable ? stored.raw : stored };
 }
 
 /** Maximum number of URLs in one event, and of their characters in total. */

@@ -15,7 +15,7 @@ const timeoutMs = 120_000;
 
 /** What the thread does next with the export `id`. */
 type ThreadMessage = { id: number } & ({ step: "start"; order: ExportOrder } | { step: "read" | "close" });
-type ThreadData = { work: "export"; file: string; baseUrl: string };
+type ThreadData = { thread: "export"; file: string; baseUrl: string };
 
 /** A file that is read piece by piece: `next` resolves to null at its end, and `close` stops it early. */
 export type ExportPieces = { next(): Promise<Uint8Array | null>; close(): void };
@@ -23,7 +23,7 @@ export type ExportPieces = { next(): Promise<Uint8Array | null>; close(): void }
 const exportThreadOf = perContext(({ db, baseUrl }) => {
   /** IDs of the exports that are being read. */
   const openExports = new Set<number>();
-  const data = (): ThreadData => ({ work: "export", file: db.$client.filename, baseUrl: baseUrl() });
+  const data = (): ThreadData => ({ thread: "export", file: db.$client.filename, baseUrl: baseUrl() });
   const thread = createThread<ThreadMessage, Uint8Array | null>({
     data,
     timeoutMs,

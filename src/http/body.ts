@@ -24,7 +24,7 @@ function isStranger(request: Request): boolean {
 /** The limit in bytes for a request body of the API, depending on the caller. */
 const maxBytesOf = (request: Request): number => (isStranger(request) ? maxPublicBytes : defaultMaxBytes);
 
-/** Whether a request has a body that may not have arrived yet. */
+/** Whether a request has a large body, or a chunked one, which may be large. */
 export const hasLargeBody = ({ headers }: Request): boolean =>
   headers.has("transfer-encoding") || Number(headers.get("content-length") ?? 0) > maxPublicBytes;
 
@@ -90,6 +90,7 @@ async function readText(request: Request): Promise<string> {
   const maxBytes = maxBytesOf(request);
   if (!declaresLength(request, maxBytes)) return new TextDecoder().decode(await readBytes(request, maxBytes));
   const text = await request.text();
+  // Other requests may have run meanwhile.
   await nextTurn(request);
   return text;
 }
@@ -109,8 +110,10 @@ function declaresLength({ headers }: Request, maxBytes: number): boolean {
 
 /** Reads the body. Stops at the limit if the body is chunked. Throws too_large, unavailable. */
 export async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
-  // This comes before `body` is used, because `body` turns the request into a stream, even if it has arrived as a whole.
+  // `declaresLength` is asked first, because only `readChunks` uses `request.body`, which turns even a request that has arrived as a whole into a
+  // stream.
   const bytes = declaresLength(request, maxBytes) ? await request.bytes() : await readChunks(request, maxBytes);
+  // Other requests may have run meanwhile.
   await nextTurn(request);
   return bytes;
 }

@@ -15,6 +15,7 @@ export function stepsOf(facts: Facts): SessionStep[] {
   return joinRepeats(steps).slice(0, maxSteps);
 }
 
+/** The requests, without redirects and without probes, which only ask whether a site has a file such as llms.txt. */
 const requestSteps = ({ taskRequests, hosts }: Facts): Step[] =>
   taskRequests
     .filter((http) => !isRedirect(http) && !isProbe(http))
@@ -34,7 +35,9 @@ function commandSteps(facts: Facts): Step[] {
   return facts.calls
     .filter(({ id }) => !requestIds.has(id))
     .flatMap((call): Step[] => {
+      // A call is one step, named by the first of the actions that it was made for.
       const [action] = intentsOf(actionsDuring(call, facts));
+      // Program text is neither a request nor a command.
       if (action === undefined || action.kind === "code") return [];
       const isRequest = action.kind === "request";
       const what = isRequest

@@ -23,7 +23,7 @@ type Prompt = { id: string; title: string };
 
 /**
  * The results of all agents on one prompt, on the prompts with a tag, or on all prompts that are neither archived nor canaries. With `evalRequestId`,
- * the results of one evaluation. For each agent, the runs in the period with its newest version and methodology count. Throws not_found. Throws
+ * the results of one evaluation. Of each agent, only the runs in the period with its newest version and methodology count. Throws not_found. Throws
  * bad_request for an invalid time, and for more than one of prompt, tag and evaluation.
  */
 export function getMatrix(ctx: Context, org: OrgId, filter: MatrixFilter, { limit, offset }: Page): Matrix {
@@ -38,11 +38,11 @@ export function getMatrix(ctx: Context, org: OrgId, filter: MatrixFilter, { limi
   const matrix = cachedResult(ctx.db, ["matrix", org, tag, promptId, start, end], () => {
     const rows = listPromptsOf(ctx, org, { tag, promptId });
     const ids = rows.map(({ id }) => id);
-    // Of the days in which the period begins and ends, only the part in the period counts. Everything before the period counts as one day, and
-    // everything after it as another. Neither of these two days is read.
+    // Runs outside of the period get a day outside of it, so that they aren't read. The first day starts with the period.
     const startOfDay = (at: number) => {
       if (at < start) return 0;
-      return at < end ? Math.max(start, at - (at % dayMs)) : end;
+      if (at >= end) return end;
+      return Math.max(start, at - (at % dayMs));
     };
     const { days, failed } = readScoreDays(ctx, org, ids, [start, end], startOfDay);
     return { ...toMatrix(rows, days, failed), since: toIso(start), until: toIso(end), unfinished: 0 };
@@ -55,6 +55,7 @@ function matrixOfEvaluation(ctx: Context, org: OrgId, evalRequestId: string): Ma
   const rows = runRowsOfEvals(ctx, org, [id]);
   const days = rows.flatMap(({ report, methodology, scope, ...run }): ScoreDay[] => {
     if (report === null || methodology === null || scope === null) return [];
+    // Each run is a day of its own, because the matrix is made of days.
     return [
       {
         orgId: org,

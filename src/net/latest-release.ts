@@ -14,6 +14,7 @@ export async function fetchLatestVersion(url: string, signal: AbortSignal): Prom
     signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
   });
   if (!response.ok) throw new Error(`the server returned ${response.status}`);
+  // Reading stops once the text is longer than this, so a longer document is refused rather than cut.
   const text = await readTextStart(response, maxChars);
   if (text.length > maxChars) throw new Error(`the answer is longer than ${maxChars} characters`);
   const { version } = JSON.parse(text);

@@ -23,7 +23,7 @@ const timeoutMs = 120_000;
 /** Processes one session at a time, with its own database connection, so that no session delays a request. */
 const threadOf = perContext(({ db }) =>
   createThread<SessionTask, SessionTaskResult>({
-    data: () => ({ work: "grade", file: db.$client.filename }),
+    data: () => ({ thread: "grading", file: db.$client.filename }),
     what: "grading",
     timeoutMs,
   }),
@@ -34,7 +34,7 @@ const runTask = async (ctx: Context, task: SessionTask): Promise<SessionTaskResu
 
 /**
  * Grades a stored session in the grading thread. `judging`: the events of another judge, which replace the stored ones; null: the stored events are
- * used. Throws what grading throws, with the code of a database error.
+ * used. Throws what grading throws. A database error keeps its code.
  */
 export const gradeStored = (
   ctx: Context,

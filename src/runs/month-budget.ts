@@ -19,8 +19,8 @@ const budgetsById = perContext(() => new Map<string, SharedBudget>());
  */
 export function sharedBudgetsOf(ctx: Context, org: string, promptId: string | null): SharedBudget[] {
   const sharedById = budgetsById(ctx);
-  const budgetOf = (id: string, limit: string, find: () => MonthBudget | undefined) => {
-    const shared = sharedById.get(id) ?? createSharedBudget(ctx, org, limit, find);
+  const budgetOf = (id: string, limitName: string, find: () => MonthBudget | undefined) => {
+    const shared = sharedById.get(id) ?? createSharedBudget(ctx, org, limitName, find);
     sharedById.set(id, shared);
     return shared;
   };
@@ -35,13 +35,13 @@ export function sharedBudgetsOf(ctx: Context, org: string, promptId: string | nu
 function createSharedBudget(
   ctx: Context,
   org: string,
-  limit: string,
+  limitName: string,
   find: () => MonthBudget | undefined,
 ): SharedBudget {
   /** The month of the last call and its spending, including spending that has not been stored yet; null: unknown. */
   let spending: { from: number; usd: number } | null = null;
   return {
-    limit,
+    limit: limitName,
     read() {
       const budget = find();
       if (!budget) {
@@ -58,6 +58,7 @@ function createSharedBudget(
     count(usd) {
       if (spending) spending.usd += usd;
     },
+    // What calls in progress may still use of the budget.
     reserves: openReserves(),
   };
 }

@@ -45,10 +45,13 @@ const toOther = (rows: Row[]): Row => ({
   previousUsd: rows.reduce((sum, { previousUsd }) => sum + previousUsd, 0),
 });
 
-/** A smaller rest is a rounding error. In USD. */
+/** A smaller rest, in USD, is a rounding error. */
 const minRestUsd = 1e-7;
 
-/** Adds the rest, which belongs to no prompt, to the row of all other prompts. */
+/**
+ * Adds the rest of a month to the row Other. The rest is spending without details: calls of models that proposed prompts. It is added to every
+ * breakdown except that by day, which contains it already, so that all of them have the same sum.
+ */
 function withRest(rows: Row[], rest: Amount, previous: Amount): Row[] {
   if (rest.usd < minRestUsd && previous.usd < minRestUsd) return rows;
   const ofNoPrompt = {

@@ -3,6 +3,7 @@ import type { Check } from "../agent.ts";
 import { type ApiDescription, findProblems } from "./api-contract.ts";
 import { isInDocs } from "./docs-folders.ts";
 import { fetchUrl, findRefusal, type Log } from "./fetching.ts";
+import type { HttpCall } from "./http-call.ts";
 import { callsOf } from "./http-calls.ts";
 import { jsonErrorIn, jsonProblem } from "./json-samples.ts";
 import { cut, mapInOrder, type Session, type Steps, toCheck, useTool } from "./session.ts";
@@ -107,10 +108,12 @@ const withoutVersion = {
 /** Whether a sample calls the API of a description. A description outside of the docs may be about another project of the host. */
 async function isCalled({ pages, surveyed }: Session, description: ApiDescription): Promise<boolean> {
   for (const { samples } of [...pages, ...surveyed])
-    for (const sample of samples)
-      if ((await callsOf(sample)).some((call) => findProblems(description, call) !== null)) return true;
+    for (const sample of samples) if ((await callsOf(sample)).some((call) => describes(description, call))) return true;
   return false;
 }
+
+/** Whether a call, valid or not, belongs to the API of a description. Only the calls of other APIs have null as their problems. */
+const describes = (description: ApiDescription, call: HttpCall): boolean => findProblems(description, call) !== null;
 
 /** A text that starts like JSON. YAML allows more within brackets, such as a comma before the closing bracket, but programs that read JSON don't. */
 const startsLikeJson = /^\s*\{\s*"/;
@@ -136,7 +139,10 @@ function syntaxErrorIn(text: string) {
   };
 }
 
-/** The line of an excerpt that its error is about, and its number in the document as indented JSON. */
+/**
+ * The line that an error is about, as the excerpt in its message marks it: `> 12 |   "type": "text"`. Groups: its number in the document as indented
+ * JSON, and its text.
+ */
 const markedLine = /^> *(\d+) \| *(.*)$/m;
 /** A message about a reference that leads nowhere. Group: the reference. */
 const deadReference = /\$ref pointer "([^"]+)"/;
@@ -157,14 +163,20 @@ function lineOfOperation(message: string, lines: string[]): number | null {
 /** The line of a document with the error of a message; null if unknown. */
 function lineOfError(message: string, text: string): number | null {
   const lines = text.split("\n");
-  const [, number = "", marked = ""] = markedLine.exec(message) ?? [];
-  const isAtSameLine = marked !== "" && lines[Number(number) - 1]?.trim() === marked.trim();
-  if (isAtSameLine) return Number(number);
-  const sought = marked.trim() || deadReference.exec(message)?.[1];
-  if (!sought) return lineOfOperation(message, lines);
-  // An excerpt that occurs more than once doesn't say which line is meant. A dead reference does: each of its lines has to be fixed.
-  const matches = lines.flatMap((line, index) => (line.includes(sought) ? [index + 1] : []));
-  return marked === "" || matches.length === 1 ? (matches[0] ?? null) : null;
+  const linesWith = (sought: string) => lines.flatMap((line, index) => (line.includes(sought) ? [index + 1] : []));
+  const [, number = "", excerpt = ""] = markedLine.exec(message) ?? [];
+  const marked = excerpt.trim();
+  if (marked !== "") {
+    const isAtSameLine = lines[Number(number) - 1]?.trim() === marked;
+    if (isAtSameLine) return Number(number);
+    // A line that occurs more than once doesn't say which one is meant.
+    const [first = null, ...others] = linesWith(marked);
+    return others.length === 0 ? first : null;
+  }
+  const reference = deadReference.exec(message)?.[1];
+  if (reference === undefined) return lineOfOperation(message, lines);
+  // Each line with a dead reference has to be fixed, so the first one will do.
+  return linesWith(reference)[0] ?? null;
 }
 
 /** Checks a document, `text` as it was served. */

@@ -67,11 +67,12 @@ const hubNames =
   "overview|introduction|guides?|(user.?s? )?manual|(api )?reference|tutorials?|getting.?started|get.?started|quick.?start|first.?steps|learn|examples|cook.?book|recipes|faq";
 const wholeContentsName = new RegExp(`^(the )?(${contentsNames})$`, "i");
 const wholeHubName = new RegExp(`^(the )?(${hubNames})$`, "i");
+// Pages of common tasks are named like “Everyday commands”.
 const partialHubName = new RegExp(`(?<![\\w-])(${contentsNames}|${hubNames})(?![\\w-])|tutorial|everyday`, "i");
 
 /**
- * The terms of the goal by the stems that texts may have for them: the stem of the term, or of a synonym. `stem` is always the stem of the term
- * itself. `weight` is 1, or less for a synonym.
+ * For each form, the terms of the goal that it stands for. A form is a stem that a text may have for a term: that of the term itself or of a synonym.
+ * For example, the form “remov” may stand for the term “delet”. `stem`: the stem of the term itself. `weight`: 1, or less for a synonym.
  */
 type TermForms = Map<string, { stem: string; weight: number }[]>;
 

@@ -4,7 +4,10 @@ import { toCheck } from "./session.ts";
 
 type SuccessCheckResult = { status: Check["status"]; message: string; expected: string; quote?: string };
 
-/** The result of a success check. `subject` identifies the check: it is the same before and after the agent. */
+/**
+ * The result of a success check. A check runs before the agent starts and after it ends. `subject` identifies the check in both results.
+ * `invariant`: the check counts even if it passed before.
+ */
 export const toSuccessCheck = (
   { url = "", invariant }: DeclaredCheck,
   subject: string,

@@ -16,7 +16,7 @@ export type Tunnels = {
   accept: (socket: net.Socket) => void;
   /** For each connection inside of a tunnel, its tunnel. */
   tunnelByConnection: WeakMap<object, Tunnel>;
-  /** The credentials of each connection, because the bridge sends them only in the first request. */
+  /** The credentials of each connection. The program that forwards connections out of the sandbox sends them only in the first request. */
   credentialsByConnection: WeakMap<object, string>;
   /** The connections to destroy at the end. */
   sockets: Set<net.Socket>;
@@ -33,7 +33,7 @@ export function openTunnel(tunnels: Tunnels, request: http.IncomingMessage, sock
   track(tunnels, socket);
   const target = request.url ?? "";
   const host = /^[^/?#@\s]+:\d+$/.test(target) ? URL.parse(`https://${target}/`) : null;
-  const credentials = credentialsOf(tunnels, request);
+  const credentials = rememberedCredentials(tunnels, request);
   if (!host || !tunnels.hosts.owns(host.hostname, portOf(host))) {
     // The egress proxy opens or refuses it.
     const egress = net.connect({ path: tunnels.egressPath, allowHalfOpen: true });
@@ -59,7 +59,7 @@ export function destinationOf(tunnels: Tunnels, request: http.IncomingMessage): 
   const tunnel = tunnels.tunnelByConnection.get(request.socket);
   if (!tunnel) {
     const url = /^https?:\/\//i.test(address) ? URL.parse(address) : null;
-    return url && { url: url.href, credentials: credentialsOf(tunnels, request) };
+    return url && { url: url.href, credentials: rememberedCredentials(tunnels, request) };
   }
   const url = address.startsWith("/") ? URL.parse(originOf(tunnel, request.headers.host) + address) : null;
   return url && { url: url.href, credentials: tunnel.credentials };
@@ -71,7 +71,8 @@ function track({ sockets }: Tunnels, socket: net.Socket): void {
   socket.on("close", () => sockets.delete(socket));
 }
 
-function credentialsOf(
+/** The credentials of a request or of an earlier one on its connection. Stores them for later requests. */
+function rememberedCredentials(
   { credentialsByConnection }: Tunnels,
   { headers, socket }: http.IncomingMessage,
 ): string | undefined {

@@ -8,7 +8,7 @@ import type { PageProps } from "../viewer.ts";
 
 type Props = PageProps & { suites: Suite[]; comparison: SuiteComparison };
 
-/** The results of products on the slots of a suite, side by side. Each agent has its own table. */
+/** The results of products on the slots (tasks) of a suite, side by side. Each agent has its own table. */
 export function SuitesPage({ site, site: { base }, viewer, suites, comparison }: Props) {
   const { suiteId, version, slots, products, changed } = comparison;
   const here = `${base}/suites`;

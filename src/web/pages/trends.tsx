@@ -122,10 +122,13 @@ function chartLabel(subject: string, points: Trends["points"], dayOf: (iso: stri
   return `Mean score of ${subject}: ${first?.score?.mean} on ${dayOf(first?.from ?? "")}, ${last?.score?.mean} on ${dayOf(last?.from ?? "")}. The table below lists all values.`;
 }
 
-/** The evaluations before and after a change, and the friction that only one side hit. `whyOf`: the prompt whose page explains the change. */
+/**
+ * The evaluations before and after a change, and the friction that only one side hit. `explainedPromptId`: the prompt whose page
+ * explains the change; null: no page does.
+ */
 export type ChangeSides = {
   windows: Parameters<typeof toWindowsHref>[1];
-  whyOf: string | null;
+  explainedPromptId: string | null;
   gone: string[];
   added: string[];
 };
@@ -144,9 +147,9 @@ const ChangeCauses = ({ base, side }: { base: string; side: ChangeSides | undefi
         </li>
       ))}
       <li>
-        {side.whyOf !== null && (
+        {side.explainedPromptId !== null && (
           <>
-            <a href={`${base}/prompts/${side.whyOf}/why`}>See why</a> ·{" "}
+            <a href={`${base}/prompts/${side.explainedPromptId}/why`}>See why</a> ·{" "}
           </>
         )}
         <a href={toWindowsHref(base, side.windows)}>Compare before and after</a>

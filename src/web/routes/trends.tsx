@@ -59,7 +59,8 @@ function sidesOf(
     before: evaluationsBetween(times[i - 1], times[i]),
     after: evaluationsBetween(times[i], times[i + 1]),
   }));
-  // The page that explains changes knows only the newest change. Trends may give that change another time of the day.
+  // Only the newest change gets a link to the page that explains a change, because that page knows no other. Trends may give that change another
+  // time of the day, so only the days are compared.
   const isExplained = (at: string, verdict: string | null) =>
     newestChange?.at.slice(0, 10) === at.slice(0, 10) && newestChange.verdict === verdict;
   const sides = changesWithSides.slice(-maxComparedChanges).flatMap(({ at, verdict, before, after }) => {
@@ -71,7 +72,7 @@ function sidesOf(
       points.slice(0, maxFriction).map(({ title }) => oneLine(title, 160));
     const changeSides: ChangeSides = {
       windows: { before, after, agent, model },
-      whyOf: isExplained(at, verdict) ? promptId : null,
+      explainedPromptId: isExplained(at, verdict) ? promptId : null,
       gone: titles(friction.gone),
       added: titles(friction.new),
     };
