@@ -26,7 +26,10 @@ export function gradeSession(events: SessionEvent[], methodology: Methodology = 
   const judgment = readJudgment(judging, session);
   const facts = factsOf(withoutHiddenPages(session), judgment);
   const measured = isUngraded(facts.outcome) ? nothingMeasured : measure(facts, methodology);
-  const findings = withJudgeRatings(withReportedFriction(findingsOf(facts), facts, session), facts);
+  const findingsOfRules = findingsOf(facts);
+  const findingsWithReports = withReportedFriction(findingsOfRules, facts, session);
+  const findings = withJudgeRatings(findingsWithReports, facts);
+  // A friction point is a finding with its cost.
   const frictions = frictionsOf(findings, facts, { measured, methodology });
   const lost = lostPointsOf(findings, facts, measured, methodology);
   const recommendations = recommendationsOf(findings, frictions, facts, { measured, lost, methodology });
@@ -63,9 +66,11 @@ function withoutHiddenPages(session: SessionEvent[]): SessionEvent[] {
 
 /** The judge's input: the task, the findings of the rules and the events. */
 export function judgePromptOf(session: SessionEvent[], { text, goal }: { text: string; goal: string }): JudgePrompt {
+  // The judge gets the whole session, so the findings are about all of it, with the hidden pages.
   const facts = factsOf(session);
-  const findings = frictionsOf(withReportedFriction(findingsOf(facts), facts, session), facts);
-  return toJudgePrompt(text, partsOf(goal), findings, session);
+  const findings = withReportedFriction(findingsOf(facts), facts, session);
+  const frictions = frictionsOf(findings, facts);
+  return toJudgePrompt(text, partsOf(goal), frictions, session);
 }
 
 const nothingMeasured: Measurement = { dimensions: [], exactScores: {}, coverage: 0, score: null };

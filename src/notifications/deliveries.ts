@@ -89,8 +89,8 @@ export function testDestination(ctx: Context, org: OrgId, id: string): DeliveryD
 }
 
 /**
- * Sends the notification of a delivery again, with the same webhook-id. If the delivery is still being retried, it is tried now, and all its tries
- * are restored. Otherwise there is a new delivery. Throws not_found, and conflict for a disabled destination.
+ * Sends the notification of a delivery again, with the same webhook-id. If the delivery is still being retried, it is tried now, and its number
+ * of remaining tries is reset. Otherwise there is a new delivery. Throws not_found, and conflict for a disabled destination.
  */
 export function replayDelivery(ctx: Context, org: OrgId, destinationId: string, id: string): DeliveryDetail {
   const destination = getDestinationRow(ctx, org, destinationId);
@@ -105,8 +105,7 @@ export function replayDelivery(ctx: Context, org: OrgId, destinationId: string, 
 }
 
 /**
- * Replays what a destination missed, oldest first, at most 1,000 deliveries. These are the deliveries that wait for their next try, and failed
- * deliveries whose event no other delivery has sent or is sending. Throws not_found, and conflict for a disabled destination.
+ * Replays what a destination missed, oldest first, at most 1,000 deliveries (see `whereMissed`). Throws not_found, and conflict for a disabled destination.
  */
 export function replayMissed(ctx: Context, org: OrgId, destinationId: string): { replayed: number } {
   const destination = getDestinationRow(ctx, org, destinationId);
@@ -140,9 +139,9 @@ function whereMissed(ctx: Context, org: OrgId, destinationId: string) {
     eq(others.notificationId, deliveries.notificationId),
     eq(others.destinationId, deliveries.destinationId),
   );
-  // If an event has several failed deliveries, only the last one is replayed.
-  const isNotFailedOrLater = or(ne(others.status, "failed"), gt(others.id, deliveries.id));
-  const replacements = ctx.db.select({ one: sql`1` }).from(others).where(and(isSameEvent, isNotFailedOrLater));
+  // A failed delivery is replaced by any other of its event that didn't fail, or that failed later.
+  const isReplacement = or(ne(others.status, "failed"), gt(others.id, deliveries.id));
+  const replacements = ctx.db.select({ one: sql`1` }).from(others).where(and(isSameEvent, isReplacement));
   const waits = and(eq(deliveries.status, "pending"), eq(jobs.state, "queued"), gt(jobs.availableAt, ctx.now()));
   const isNoTest = ne(notifications.type, "destination.test");
   const isLost = and(eq(deliveries.status, "failed"), isNoTest, notExists(replacements));

@@ -94,11 +94,11 @@ export function welchTest(a: number[], b: number[]): number {
   const sides = [a, b].map((values) => ({ n: values.length, squaredError: variance(values) / values.length }));
   if (sides.some(({ n }) => n < 2)) return 1;
   const difference = Math.abs(mean(b) - mean(a));
-  const sum = sumOf(sides.map(({ squaredError }) => squaredError));
+  const squaredErrors = sumOf(sides.map(({ squaredError }) => squaredError));
   if (difference <= rounding) return 1;
-  if (sum <= rounding) return 0;
-  const degreesOfFreedom = sum ** 2 / sumOf(sides.map(({ n, squaredError }) => squaredError ** 2 / (n - 1)));
-  return tTail(difference / Math.sqrt(sum), degreesOfFreedom);
+  if (squaredErrors <= rounding) return 0;
+  const degreesOfFreedom = squaredErrors ** 2 / sumOf(sides.map(({ n, squaredError }) => squaredError ** 2 / (n - 1)));
+  return tTail(difference / Math.sqrt(squaredErrors), degreesOfFreedom);
 }
 
 /** Two-sided p of Student's t test that the mean of paired differences is 0: Student, Biometrika 6 (1908) 1–25. p is 1 for a single difference. */
@@ -131,7 +131,7 @@ export function signFlipTest(differences: number[], seed = resampleSeed): Permut
     let bits = 0;
     for (let i = 0; i < n; i++) {
       // Each of the 32 bits of a random number decides one sign, the lowest first.
-      bits = i % 32 === 0 ? random() * 2 ** 32 : bits >>> 1;
+      bits = i % 32 === 0 ? Math.floor(random() * 2 ** 32) : bits >>> 1;
       sum += bits & 1 ? -differences[i]! : differences[i]!;
     }
     if (Math.abs(sum) >= observed) hits++;
@@ -144,13 +144,14 @@ function flipsBeyond(differences: number[], size: number): number {
   if (size <= 0) return 2 ** differences.length;
   const half = Math.floor(differences.length / 2);
   const [left, right] = [signedSums(differences.slice(0, half)), signedSums(differences.slice(half))];
-  // The right sums from `from` on are large enough. The left sums rise, so `from` only falls.
-  let [hits, from] = [0, right.length];
+  let hits = 0;
+  // The index of the first right sum that is large enough together with a left sum. A larger left sum needs less, so the index never rises.
+  let firstLargeEnough = right.length;
   for (const sum of left) {
-    while (from > 0 && sum + right[from - 1]! >= size) from--;
-    hits += right.length - from;
+    while (firstLargeEnough > 0 && sum + right[firstLargeEnough - 1]! >= size) firstLargeEnough--;
+    hits += right.length - firstLargeEnough;
   }
-  // Each sum also occurs with the opposite sign.
+  // With all signs reversed, each of these sums is as far below 0, so it counts twice.
   return 2 * hits;
 }
 

@@ -44,10 +44,11 @@ const maxSampleChars = 100;
 
 const assets = /\.(?:m?js|css|png|jpe?g|svg|gif|ico|woff2?|map|webp|avif|mp4|webm|ttf|otf|eot|webmanifest)$/i;
 const scriptsAndArchives = /\.(?:php\d?|aspx?|jsp|cgi|env|sql|bak|ini|pem|key|ya?ml\.bak|tar|t?gz|zip|rar)$/i;
+/** Names that begin with a dot, such as `.git`. `.well-known` is none of them, nor is any other name with a w after the dot. */
 const hiddenFiles = /\/\.[^w/][^/]*(?:\/.*)?$/i;
 const otherSoftware =
   /\/(?:wp-[^/]*|wordpress|xmlrpc|phpmyadmin|cgi-bin|vendor|actuator|boaform|solr|owa|ecp|hnap1|server-status|_ignition)(?:\/.*)?$/i;
-/** Paths that scanners look for in every site and that were never a page of any docs. Hidden files don't include `.well-known`. */
+/** Paths that scanners look for in every site and that were never a page of any docs. */
 const scannerPaths = [scriptsAndArchives, hiddenFiles, otherSoftware];
 /** Visitors whose missing pages count, because they may guess URLs. Crawlers only follow links, and a link may be out of date. */
 const guessers: ReadonlySet<CountedKind> = new Set(["coding", "answer", "program"]);
@@ -95,12 +96,14 @@ function createLogCounter(docsUrl: string, format: LogFormat | null) {
     const [path = ""] = request.path.split(/[?#]/, 1);
     if (!path.startsWith(base) || assets.test(path)) return;
     const isScan = scannerPaths.some((pattern) => pattern.test(path));
+    // Of the missing pages, only those count that a visitor may have guessed, rather than followed a link to or scanned for.
     if (isMissing && (!guessers.has(countedKind) || isScan)) return;
     const url = urlOf(path);
     const key = `${month} ${name} ${url}`;
     let page = pages.get(key);
     if (!page) {
       if (pages.size >= maxPagesInMemory) forgetRarePages();
+      // The month is a part of its line, which would stay in memory.
       page = { month: copyOf(month), kind: countedKind, name, url, reads: 0, markdown: 0, missing: 0 };
       pages.set(key, page);
     }

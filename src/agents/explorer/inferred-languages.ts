@@ -22,6 +22,7 @@ export function languageOf({ language, code }: CodeSample): string {
   const inference = inferLanguage(code);
   if (!inference?.isCertain) return "";
   const { language: family } = inference;
+  // These two families have no label of their own name. A session is a transcript of a terminal.
   if (family === "script") return "js";
   return family === "session" ? "console" : family;
 }
@@ -100,6 +101,7 @@ function hasRepeatedKey(code: string): boolean {
   return new Set(keys).size < keys.length && !/^---$/m.test(code);
 }
 
+/** Whether a text starts like a transcript of a terminal: with a prompt and a command. */
 const isSession = (code: string): boolean => /^\s*(?:[\w.-]+@[\w.-]\S* ?)?[$❯] \w/.test(code);
 
 /** `npm install --save-dev acme`: a command with an option. */
@@ -114,15 +116,21 @@ function isCommands(code: string): boolean {
   return /^#!.*sh\b/.test(code) || (lines.length > 0 && lines.every((line) => commandWithOption.test(line)));
 }
 
+/** A tag at the start of a line. */
+const firstTag = /^[^\S\n]*<(?!\?php)[!?a-z][^>]*>/im;
+/** A line of a diff that was added or removed, or the header of its lines. */
+const diffLine = /^[+-][^+\n-].*\n|^@@ /m;
+/** A prompt of another program, such as Python. */
+const programPrompt = /^(?:>|>>>|In \[\d+\]:) /im;
+
 /** Markup, a diff, and the prompts of other programs. */
 export function isOtherText(code: string): boolean {
-  const tag = /^[^\S\n]*<(?!\?php)[!?a-z][^>]*>/im.exec(code);
-  return (
-    (tag !== null && code.includes("</", tag.index + tag[0].length)) ||
-    /^[+-][^+\n-].*\n|^@@ |^(?:>|>>>|In \[\d+\]:) /im.test(code)
-  );
+  const tag = firstTag.exec(code);
+  const isMarkup = tag !== null && code.includes("</", tag.index + tag[0].length);
+  return isMarkup || diffLine.test(code) || programPrompt.test(code);
 }
 
+/** The language whose parser reads a sample best. All parsers read its start. Those with few errors there then read more of it. */
 function inferProgram(code: string): Inference | null {
   if (!/[([{;]/.test(code)) return null;
   let readings = readAll(grammarNames, headOf(code, probeChars));
@@ -132,8 +140,7 @@ function inferProgram(code: string): Inference | null {
   const best = readings[0]!;
   if (best.keywords === 0 || best.errors > maxErrors(best)) return null;
   const rivals = candidatesOf(readings).slice(1);
-  // No other language comes close.
-  const isCertain = (readings[1]?.errors ?? Number.POSITIVE_INFINITY) >= 2 + 2 * best.errors;
+  const isCertain = (readings[1]?.errors ?? Number.POSITIVE_INFINITY) >= clearlyMoreErrors(best);
   return isCertain || best.keywords > 1 ? { language: best.language, isCertain, rivals } : null;
 }
 
@@ -164,9 +171,14 @@ const headOf = (code: string, chars: number): string =>
 
 const maxErrors = ({ tokens }: Reading): number => 1 + tokens / tokensPerError;
 
+/** With this many errors in the second-best language, the best one is certain. */
+const clearlyMoreErrors = ({ errors }: Reading): number => 2 + 2 * errors;
+/** From this many errors on, a language isn't meant, because the best one has far fewer. */
+const tooManyErrors = ({ errors }: Reading): number => 4 + 4 * errors;
+
 /** The best language of a sample, then the languages in which it has few more errors. */
 const candidatesOf = (readings: Reading[]): GrammarName[] =>
-  readings.filter(({ errors }) => errors < 4 + 4 * readings[0]!.errors).map(({ language }) => language);
+  readings.filter(({ errors }) => errors < tooManyErrors(readings[0]!)).map(({ language }) => language);
 
 /** The readings of a sample, the best one first. If a parser leaves out most of a sample after an error, its reading doesn't count. */
 function readAll(languages: GrammarName[], code: string): Reading[] {
