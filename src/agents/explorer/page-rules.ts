@@ -11,7 +11,7 @@ import type { ReadPage, Session } from "./session.ts";
 export type PageRule = {
   id: string;
   share: number;
-  /** Whether the rule applies to a page on which the answer doesn't depend. Default: it does. */
+  /** Whether the rule also applies to this page if the answer doesn't depend on it. Default: it does. */
   appliesUnneeded?(page: ReadPage, site: SiteContent): boolean;
   /** Whether readers don't get the content of the page. */
   hidesContent?: true;
@@ -80,7 +80,7 @@ const withoutHeadings = (lines: string[]): string => lines.filter((line) => !lin
 const isBlank = (page: ReadPage, site: SiteContent): boolean =>
   page.samples.length === 0 && ownLinesOf(page, site).every((line) => line.trim() === "");
 
-/** The first characters of the text in Markdown. Its markup doesn't count, however long it is. */
+/** The first characters of the text in Markdown: `plainText` cuts it. The longest markup is removed before, so that it takes no room. */
 const startOfText = (markdown: string): string =>
   plainText(
     markdown
@@ -115,6 +115,9 @@ const isEntrance = ({ addresses, links }: ReadPage, { starts }: SiteContent): bo
   addresses.some((address) => starts.has(pageKey(address))) &&
   links.some(({ url }) => !addresses.some((address) => pageKey(address) === pageKey(url)));
 
+/** An index has more links. */
+const maxLinksOfStub = 2;
+
 /** Whether Markdown is only a list of links, even if the menu has the same links. */
 function isIndex(content: string): boolean {
   const lines = content.split("\n").filter((line) => line.trim() !== "");
@@ -122,24 +125,37 @@ function isIndex(content: string): boolean {
   return listed.length > maxLinksOfStub && lines.every((line) => line.includes("]("));
 }
 
+/** The texts of the links to a page, and its names in its URLs. */
+const namesOfPage = ({ addresses }: ReadPage, { graph }: SiteContent): string[] =>
+  addresses.flatMap((address) => [...namesOf(graph, address), nameInPath(address)]);
+
+/** Whether a page doesn't mention its name, which is in the links to it and in its URL. */
+function lacksName(page: ReadPage, site: SiteContent): boolean {
+  const own = new Set(toStems(`${page.title} ${ownLinesOf(page, site).join(" ")}`));
+  const words = namesOfPage(page, site).flatMap(toTerms);
+  return words.length > 0 && !words.some(({ stem }) => own.has(stem));
+}
+
 /** Whether a page has hardly more than its title, or only a sentence or two that don't mention its name. */
 function lacksContent(page: ReadPage, site: SiteContent): boolean {
   if (page.samples.length > 0 || page.hasTools || isEntrance(page, site)) return false;
   const own = ownLinesOf(page, site);
   const content = withoutHeadings(own);
-  // With more than one link, a page has content.
+  // A list of links is the content of an index.
   if (isIndex(content)) return false;
+  // With a link to another page, only an error page has no content.
   if (leadsFurther(content, page, site)) return page.isDeadEnd && lacksName(page, site);
   const beside = own.filter((line) => !line.startsWith("#") && line.trim() !== page.title);
   const text = startOfText(ownText(beside.join("\n"))).trim();
   const bytes = Buffer.byteLength(text);
   const hasSections = own.filter((line) => line.startsWith("#")).length > maxErrorHeadings;
-  // A placeholder has no code.
-  const isPlaceholder = bytes < (hasSections ? minSentenceBytes : minContentBytes) && !/`[^`]+`/.test(content);
-  const isTitle = isPlaceholder && !saysName(text, page, site);
-  return (
-    (isTitle && site.pages >= minPagesOfTemplate) || (bytes < maxErrorBytes && !hasSections && lacksName(page, site))
-  );
+  const isShort = bytes < (hasSections ? minSentenceBytes : minContentBytes);
+  const hasCode = /`[^`]+`/.test(content);
+  const isTitle = isShort && !hasCode && !saysName(text, page, site);
+  // On fewer pages, the lines of the template are unknown.
+  if (isTitle && site.pages >= minPagesOfTemplate) return true;
+  // A sentence or two about something else.
+  return bytes < maxErrorBytes && !hasSections && lacksName(page, site);
 }
 
 /** Whether a text has a word of the page's name, which is in the links to the page and in its URL. */
@@ -173,9 +189,6 @@ function insteadOfContent(page: ReadPage, site: SiteContent): "sentence" | "titl
   if (lacksName(page, site) && Buffer.byteLength(text) >= minSentenceBytes) return "sentence";
   return isBlank(page, site) ? null : "title";
 }
-
-/** An index has more links. */
-const maxLinksOfStub = 2;
 
 /** Whether a page was opened on the way to the answer because links to it name the goal, but it isn't an index of other pages. */
 const leadsNowhere = (page: ReadPage, site: SiteContent): boolean =>
@@ -347,17 +360,6 @@ export const pageRules: PageRule[] = [
         : null,
   },
 ];
-
-/** Whether a page doesn't mention its name, which is in the links to it and in its URL. */
-function lacksName(page: ReadPage, site: SiteContent): boolean {
-  const own = new Set(toStems(`${page.title} ${ownLinesOf(page, site).join(" ")}`));
-  const words = namesOfPage(page, site).flatMap(toTerms);
-  return words.length > 0 && !words.some(({ stem }) => own.has(stem));
-}
-
-/** The texts of the links to a page, and its names in its URLs. */
-const namesOfPage = ({ addresses }: ReadPage, { graph }: SiteContent): string[] =>
-  addresses.flatMap((address) => [...namesOf(graph, address), nameInPath(address)]);
 
 /** Whether a page leads nowhere, doesn't mention its name and lacks the menu of its site. */
 function looksLikeErrorPage(page: ReadPage, site: SiteContent): boolean {
