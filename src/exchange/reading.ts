@@ -77,7 +77,10 @@ function* paged(type: RowType, read: (last: StoredRow) => StoredRow[], start: St
   }
 }
 
-/** The IDs of the evaluations of a gate's further prompts. If a prompt has no base, its ID is empty. */
+/**
+ * The IDs of the evaluations of a gate's further prompts. `others` is an array of objects such as `{"headRequestId": "…", "baseRequestId": null}`. A
+ * base that is null has an empty ID here, which no evaluation has.
+ */
 const evaluationsOfOthers = sql`(select coalesce(side.value, '') from json_each(${gates.others}) target, json_each(target.value) side where side.key in ('headRequestId', 'baseRequestId'))`;
 
 /** In an export of one prompt, selects only the rows that the prompt refers to. undefined: all rows. */
@@ -116,6 +119,7 @@ const within = (column: SQLiteColumn, { sinceMs, untilMs, endedBy }: Span) =>
 /** Selects the rows of a table that are exported; undefined: all rows of the organization. */
 function filterOf(db: Db, type: RowType, span: Span): SQL | undefined {
   const { promptId, fromId, toId, endedBy } = span;
+  // An export of one prompt leaves out what belongs to the organization as a whole.
   if (promptId !== null && typesOfOrg[type] !== undefined) return sql`false`;
   switch (type) {
     case "audit_entry":
@@ -182,8 +186,9 @@ function listRows(db: Db, type: RowType, span: Span): Generator<ExportedRow> {
   const { table } = shapes[type];
   const columns = getTableColumns(table);
   const owner = (type === "organization" ? columns.id : columns.orgId) as SQLiteColumn;
-  const composite = keyOf(type);
-  const key = composite.length > 0 ? composite : Object.entries(columns).filter(([, column]) => column.primary);
+  const compositeKey = keyOf(type);
+  const hasCompositeKey = compositeKey.length > 0;
+  const key = hasCompositeKey ? compositeKey : Object.entries(columns).filter(([, column]) => column.primary);
   const keyColumns = key.map(([, column]) => sql`${column}`);
   const after = (last: StoredRow) => {
     const values = key.map(([name]) => sql`${last[name]}`);
