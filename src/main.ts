@@ -19,6 +19,10 @@ async function thread(): Promise<number> {
   return 0;
 }
 
+/**
+ * With the mode `wait`, the process is started before any run needs it. It loads the agents of a kind in advance, those with rules unless `model` is
+ * given.
+ */
 async function agent(): Promise<number> {
   const { runAgent } = await import("./cli/agent.ts");
   const [mode, kind] = rest;
@@ -29,7 +33,8 @@ async function agent(): Promise<number> {
 /** Never touches process.stdout or process.stderr: Bun would make them non-blocking, and the command that shares them would lose output. */
 async function bridge(): Promise<number> {
   const { runBridge } = await import("./agents/sandbox/bridge.ts");
-  return await runBridge(rest.slice(1), process.env);
+  const [_separator, ...bridgeArguments] = rest;
+  return await runBridge(bridgeArguments, process.env);
 }
 
 async function backup(): Promise<number> {
