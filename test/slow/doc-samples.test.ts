@@ -50,7 +50,7 @@ const samples: Record<string, RegExp[]> = {
   "regrading.md": [
     /^\{\n {2}"status": "planned",\n {2}"total": \d+,\n {2}"graded": 0,/,
     /^[0-9a-f-]{36}\n$/,
-    /^2\tno judge\t\S*\ttrue\n$/,
+    /^3\tno judge\t\S*\ttrue\n$/,
   ],
   "exports.md": [
     /^acme\.jsonl\nslug,createdAt,/,

@@ -194,7 +194,7 @@ describe("a regrade from the command line", () => {
         for (const { slug } of (await ask("GET", "/api/v1/reports?limit=1000")).body) {
           const { gradings } = (await ask("GET", `/api/v1/reports/${slug}/gradings`)).body;
           expect(gradings.map(({ methodology }: { methodology: { id: string } }) => methodology.id)).toEqual([
-            "2",
+            "3",
             "acme-1",
           ]);
         }
